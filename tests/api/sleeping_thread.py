@@ -16,7 +16,7 @@ RUNTIME_SIZE = 1 << 20
 LOOKS, BLIND_LOOKS = 1, 50
 # One that computes all the time keeps no other from being taken for asleep.
 BUSY_LOOKS = 1000
-LONG_SECONDS = 2.0
+LONG_SECONDS = 2.0  # of the processors, of which a busy machine gives few
 
 
 def until_asleep(thread: threading.Thread) -> None:
@@ -28,11 +28,11 @@ def until_asleep(thread: threading.Thread) -> None:
     asked = thread.native_id
     quiet, before = 0, b""
     all_quiet, all_before = 0, [b""]
-    began = time.monotonic()
+    began = time.process_time()
     wanted = BLIND_LOOKS if FUTEX is None or not _wait(threading.get_native_id()) else LOOKS
     while thread.is_alive() and quiet < BUSY_LOOKS:
         now = _state(asked)
-        if now and time.monotonic() - began > LONG_SECONDS:
+        if now and time.process_time() - began > LONG_SECONDS:
             return
         quiet = quiet + 1 if now and now == before else 0
         before = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sharing_process import SharingProcess
@@ -153,6 +154,24 @@ def test_consumers_of_a_pattern_get_topics_as_they_come(
         owner.run("client.admin.topics.delete('p1', force=True)")
         owner.run("client.create_producer('p1').send(b'5') and None")
         assert consumer.receive(PATIENCE * 1000).data() == b"5"
+
+
+def test_what_has_come_to_a_process_is_received_there_by_the_priority_of_its_topic(
+    folder: Path, owner: SharingProcess
+) -> None:
+    topics, earliest = ["idle", "urgent"], InitialPosition.Earliest
+    with pulsarx.Client(folder) as client:
+        consumer: Any = client.subscribe(
+            topics, "s", initial_position=earliest, topic_priorities={"urgent": 0}
+        )
+        owner.run("idle, urgent = (client.create_producer(each) for each in ('idle', 'urgent'))")
+        owner.run("for number in range(3): idle.send(b'idle %d' % number)")
+        assert consumer.receive(PATIENCE * 1000).data() == b"idle 0"
+        owner.run("urgent.send(b'urgent') and None")
+        (member,) = (each for each in consumer.members() if each.topic().endswith("urgent"))
+        wait_until(member.has_message)
+        found = [consumer.receive(PATIENCE * 1000).data() for _ in range(3)]
+        assert found == [b"urgent", b"idle 1", b"idle 2"]
 
 
 def test_the_next_owner_tells_what_came_before_it_and_since(
