@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 60.0  # a child that hangs fails; one on a busy machine does 
 PACKAGE_PARENT = str(Path(pulsarx.__file__).parent.parent)
 # Says on its standard error where it is, when it is asked to.
 TELL_STACKS = "import faulthandler, signal\nfaulthandler.register(signal.SIGQUIT)\n"
-LAST_WORDS_MS = 2000
+LAST_WORDS_MS = 10_000  # which are said at once, but for a busy machine
 _running: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
 
 

@@ -10,8 +10,8 @@ pytest_plugins = ["pytester"]
 
 CONFTEST = """
 import failure_report, pytest
-failure_report.LIMIT_SECONDS = {"quick": 1.0, "standard": 1000.0}
-failure_report.PARTING_SECONDS = 1.0
+failure_report.LIMIT_SECONDS = {"quick": 2.0, "standard": 1000.0}
+failure_report.PARTING_SECONDS = PARTING
 def pytest_configure(config):
     config.pluginmanager.register(failure_report.FailureReport())
 """
@@ -75,7 +75,7 @@ def test_hangs(): for_ever()
 @pytest.mark.quick
 def test_passes(): pass
 @pytest.mark.standard
-def test_may_take_longer(): threading.Event().wait(2.5)
+def test_may_take_longer(): threading.Event().wait(3.5)
 @pytest.mark.quick
 def test_is_deaf():
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -95,7 +95,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
         monkeypatch.setattr(failure_report, name, getattr(failure_report, name))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT / 'tests/api'}")
-    pytester.makeconftest(CONFTEST)
+    pytester.makeconftest(CONFTEST.replace("PARTING\n", "300.0\n"))
     pytester.makeini("[pytest]\nmarkers =\n    quick\n    standard\n")
     return pytester
 
@@ -137,7 +137,7 @@ def test_what_takes_too_long_fails_and_says_where_it_was(project: pytest.Pyteste
     ran = project.runpytest_subprocess("-p", "no:cacheprovider", "-k", "not deaf", timeout=120)
     ran.assert_outcomes(passed=2, failed=1)
     report = sections_of(ran.stdout.str(), "test_hangs")
-    assert "Failed: it took more than 1 s" in report[""]
+    assert "Failed: it took more than 2 s" in report[""]
     assert "MainThread, S (sleeping)" in report["Threads"]
     assert "in for_ever\n" in report["Threads"]
 
@@ -146,9 +146,10 @@ def test_what_takes_too_long_fails_and_says_where_it_was(project: pytest.Pyteste
 def test_what_cannot_be_interrupted_ends_its_process_and_says_where_it_was(
     project: pytest.Pytester,
 ) -> None:
+    project.makeconftest(CONFTEST.replace("PARTING\n", "1.0\n"))
     project.makepyfile(HANGING)
     ran = project.runpytest_subprocess("-p", "no:cacheprovider", "-k", "deaf", timeout=120)
     assert ran.ret == pytest.ExitCode.INTERNAL_ERROR
     said = ran.stderr.str()
-    assert "::test_is_deaf took more than 1 s, and cannot be interrupted" in said
+    assert "::test_is_deaf took more than 2 s, and cannot be interrupted" in said
     assert "in for_ever\n" in said
