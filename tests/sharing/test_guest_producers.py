@@ -359,7 +359,7 @@ def test_what_has_timed_out_is_not_stored_though_the_owner_reads_nothing_meanwhi
     owner.run("client.admin.topics.create_non_partitioned_topic('t')")
     owner.run("client.admin.topics.set_publish_rate('t', 2)")
     with pulsarx.Client(folder) as client:
-        hasty = client.create_producer("t", send_timeout_millis=3000, chunking_enabled=True)
+        hasty = client.create_producer("t", send_timeout_millis=6000, chunking_enabled=True)
         told: dict[int, Result] = {}
 
         def send(number: int, size: int) -> None:
@@ -527,7 +527,7 @@ def test_a_send_that_has_timed_out_waiting_for_the_publish_rate_is_not_stored_la
     owner.run("client.admin.topics.create_non_partitioned_topic('t')")
     owner.run("client.admin.topics.set_publish_rate('t', 1)")
     with pulsarx.Client(folder) as client:
-        hasty = client.create_producer("t", send_timeout_millis=2000)
+        hasty = client.create_producer("t", send_timeout_millis=6000)
         told: dict[int, Result] = {}
 
         def send(number: int) -> None:
