@@ -61,7 +61,7 @@ cdef class MultiConsumerCore:
 
         priority: it comes before topics of a higher one; None: behind all that have one.
         """
-        cdef ReadyFlag flag = ReadyFlag(self.ready, self.ready.lane_of(priority))
+        cdef ReadyFlag flag = ReadyFlag(self.ready, priority)
         cdef Source source = Source(consumer, flag, consumer.dispatcher.tail)
         flag.at = len(self.sources)
         consumer.watch(flag)

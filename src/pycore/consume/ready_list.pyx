@@ -94,9 +94,10 @@ cdef class ReadyList(ReadyLane):
 
 
 cdef class ReadyFlag:
-    def __init__(self, ReadyList ready not None, ReadyLane lane not None):
+    def __init__(self, ReadyList ready not None, object priority):
+        """priority: of its topic; see ReadyList.lane_of."""
         self.ready = ready
-        self.lane = lane
+        self.lane = ready.lane_of(priority)
 
     def __call__(self):
         """In whatever thread and with whatever mutex held."""
