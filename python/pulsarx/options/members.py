@@ -206,15 +206,15 @@ def _checked_priorities(given: dict[str, int] | None) -> dict[str, int] | None:
     for name, priority in (given or {}).items():
         native_type(str, name, "a topic of topic_priorities")
         if not is_whole_number(priority):
-            raise TypeError(f"topic_priorities[{name!r}] must be int, not "
+            raise TypeError(f"topic_priorities[{shown(name)}] must be int, not "
                             f"{type(priority).__name__}: {shown(priority)}")
         if not 0 <= priority <= INT32_MAX:
-            raise ValueError(f"topic_priorities[{name!r}] must be from 0, the most urgent, to "
+            raise ValueError(f"topic_priorities[{shown(name)}] must be from 0, the most urgent, to "
                              f"{INT32_MAX}, not {shown(priority)}")
         full = TopicName.of(name).full
         if found.setdefault(full, priority) != priority:
             raise InvalidConfiguration(detail=f"topic_priorities has {found[full]} and {priority} "
-                                       f"for {full}, which is written in two ways; name it once")
+                                       f"for {shown(full)}, written in two ways; name it once")
     return found or None
 
 
