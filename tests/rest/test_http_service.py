@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from administered import Administered
 from certificates import Authority
 from collected import nothing_collected
@@ -61,6 +62,24 @@ def test_it_listens_until_it_is_closed(open_administered: Any):
     with pytest.raises(OSError):
         connect(administered)
     administered.client.create_producer("t").send(b"x")  # the folder stays open
+
+
+def test_what_it_needs_is_loaded_when_the_call_returns(monkeypatch: pytest.MonkeyPatch):
+    """Its thread loaded a module some time later; where that failed nobody was told."""
+    loaded_by: list[str] = []
+    load = uvicorn.Config.load
+
+    def noting(config: uvicorn.Config) -> None:
+        loaded_by.append(threading.current_thread().name)
+        load(config)
+
+    monkeypatch.setattr(uvicorn.Config, "load", noting)
+    with pulsarx.Client("memory:") as client, serve_http(client, port=0) as service:
+        (thread,) = loaded_by
+        assert thread != "pulsarx-http"
+        with urllib.request.urlopen(f"{service.url}/status.html", timeout=60) as answer:
+            assert answer.read() == b"OK"
+    assert loaded_by == [thread]
 
 
 def test_it_ends_with_the_folder(open_administered: Any):

@@ -67,6 +67,8 @@ class LoopServer(uvicorn.Server):
                 h11_max_incomplete_event_size=head_size_max,
             )
         )
+        # Here: its thread would load modules behind the call, which hears of no failure then.
+        self.config.load()
         self._parting_seconds = parting_seconds
         self._ending = asyncio.Event()
 
