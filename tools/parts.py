@@ -76,6 +76,7 @@ PARTS = (
         (
             "tests/programs",
             "tests/compat",
+            "tests/forwarding",
             "tests/functions",
             "tests/cluster",
             "tests/long",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pulsarx import aio as aio
     from pulsarx import backups as backups
     from pulsarx import exceptions as exceptions
+    from pulsarx import forwarding as forwarding
     from pulsarx import functions as functions
     from pulsarx import hashing as hashing
     from pulsarx import rest as rest
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         SubscriptionMode,
     )
     from pulsarx.errors import *  # noqa: F403
+    from pulsarx.forwarding import Forwarder
     from pulsarx.interceptors import ConsumerInterceptor, OutgoingMessage, ProducerInterceptor
     from pulsarx.message import ArrowMessages, Message
     from pulsarx.message_id import MessageId
@@ -109,6 +111,7 @@ __all__ = [
     "EncryptionContext",
     "EncryptionKey",
     "FileLogger",
+    "Forwarder",
     "HashingScheme",
     "InitialPosition",
     "KeySharedMode",
@@ -162,6 +165,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "SubscriptionMode",
     ),
     "pulsarx.errors": errors.__all__,
+    "pulsarx.forwarding": ("Forwarder",),
     "pulsarx.interceptors": ("ConsumerInterceptor", "OutgoingMessage", "ProducerInterceptor"),
     "pulsarx.message": (
         "ArrowMessages",
@@ -205,6 +209,7 @@ _MODULES = (
     "aio",
     "backups",
     "exceptions",
+    "forwarding",
     "functions",
     "hashing",
     "rest",

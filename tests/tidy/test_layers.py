@@ -137,10 +137,17 @@ LAYERS = [
         f"{ALL_PYCORE} ground values broker {API} wire access rest",
         "stdlib starlette uvicorn",
     ),
+    # Stands on what programs call: it is a program itself.
+    Layer(
+        "forwarding",
+        "forwarding forwarding.*",
+        f"{ALL_PYCORE} ground values broker {API} forwarding",
+        "stdlib",
+    ),
     Layer(
         "outside",
         "__main__ cli cli.*",
-        f"ground values broker {API} access server rest outside",
+        f"ground values broker {API} access server rest forwarding outside",
         "stdlib click",
     ),
     Layer(

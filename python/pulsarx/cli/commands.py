@@ -105,6 +105,14 @@ SUBJECTS = {
     },
     "Run": {
         "serve": ("pulsarx.cli.serve", "Serve a folder to programs with any client of Pulsar."),
+        "forward": (
+            "pulsarx.cli.forwarding:forward",
+            "Forward topics of FOLDER to a cluster or another folder, until SIGTERM or SIGINT.",
+        ),
+        "fetch": (
+            "pulsarx.cli.forwarding:fetch",
+            "Fetch topics of a cluster into FOLDER, until SIGTERM or SIGINT.",
+        ),
         "run": ("pulsarx.cli.run", "Run a program written for pulsar-client, unchanged."),
         "functions": (
             "pulsarx.cli.functions",

@@ -22,7 +22,7 @@ _TOKEN_VARIABLE = "PULSARX_TOKEN"  # not an option: others see the command line
 _AUTHORITIES_VARIABLE = "SSL_CERT_FILE"  # of OpenSSL, which the admin REST API heeds by itself
 
 
-def _authentication() -> Authentication | None:
+def given_authentication() -> Authentication | None:
     """At a URL."""
     token = os.environ.get(_TOKEN_VARIABLE)
     if not token:
@@ -76,7 +76,7 @@ class Folder:
         the server that reads it. InvalidUrl: it can be neither."""
         if not self.is_http:
             return self.path, {}
-        return self.place, {"authentication": _authentication()}
+        return self.place, {"authentication": given_authentication()}
 
     @property
     def is_cluster(self) -> bool:
@@ -94,7 +94,7 @@ class Folder:
         # Without one the official client writes all it does to the standard output.
         return Client(
             self.place,
-            authentication=_authentication(),
+            authentication=given_authentication(),
             tls_trust_certs_file_path=os.environ.get(_AUTHORITIES_VARIABLE) or None,
             logger=FileLogger(LoggerLevel.Warn, "/dev/stderr"),
         )
@@ -105,14 +105,14 @@ class Folder:
 
         if not self.is_http:
             return Admin.at(self.path)
-        return Admin.at(self.place, authentication=_authentication())
+        return Admin.at(self.place, authentication=given_authentication())
 
     def channel(self) -> HttpChannel:
         """Open the channel to the server at an http:// URL, for what is not in the API of
         Pulsar."""
         from pulsarx.admin.http_channel import HttpChannel
 
-        return HttpChannel(self.place, _authentication())
+        return HttpChannel(self.place, given_authentication())
 
     def make(self) -> bool:
         """Make the folder. False: it is there already. FolderError: something else is there."""

@@ -124,6 +124,10 @@ class ClusterMessage:
         """Milliseconds since 1970."""
         return int(self.native.publish_timestamp())
 
+    def deliver_at(self) -> int:
+        """OperationNotSupported: the official client does not tell."""
+        raise _untold("deliver_at")
+
     def message_id(self) -> MessageId:
         native_id = self.native.message_id()
         found = official.id_of(native_id)

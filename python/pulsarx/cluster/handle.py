@@ -18,8 +18,14 @@ class Handle:
     """Calls the official client for one object of ours."""
 
     _state: OpenState  # of the client
+    _native: Any
     _closing: Closing
     _where = ""  # what it is, for errors
+
+    @property
+    def native(self) -> Any:
+        """The official client's object."""
+        return self._native
 
     @property
     def is_forked(self) -> bool:

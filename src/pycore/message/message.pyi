@@ -48,6 +48,9 @@ class Message(Generic[T]):
         """Return the event time in milliseconds since 1970, 0 when none was given."""
     def publish_timestamp(self) -> int:
         """Return when its batch was begun by the producer, in milliseconds since 1970."""
+    def deliver_at(self) -> int:
+        """Return when it was to be delivered at the earliest, in milliseconds since 1970; 0 when
+        no delay was given. Not in the official client."""
     def message_id(self) -> MessageId:
         """Return the place where it is stored: ledger, entry, batch index."""
     def topic_name(self) -> str:

@@ -157,6 +157,13 @@ cdef class Message:
         """Return when its batch was begun by the producer, in milliseconds since 1970."""
         return self.entry.publish_time_ms
 
+    def deliver_at(self) -> int:
+        """Return when it was to be delivered at the earliest, in milliseconds since 1970; 0 when
+        no delay was given. Not in the official client."""
+        cdef MessageMetadata metadata
+        entry_metadata(self, &metadata)
+        return metadata.deliver_at_ms
+
     def message_id(self) -> MessageId:
         """Return the place where it is stored: ledger, entry, batch index."""
         return message_id_of(self)

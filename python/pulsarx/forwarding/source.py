@@ -1,0 +1,126 @@
+"""The source of one topic or partition: a durable subscription, which nobody else may use."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from pulsarx import errors
+from pulsarx.cluster import official
+from pulsarx.enumerations import ConsumerCryptoFailureAction, InitialPosition
+from pulsarx.forwarding.positions import IN_CLUSTER, IN_FOLDER
+from pulsarx.results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.client import Client
+
+_OPTIONS: dict[str, Any] = {
+    "initial_position": InitialPosition.Earliest,
+    "crypto_failure_action": ConsumerCryptoFailureAction.CONSUME,
+}
+
+
+class FolderSource:
+    """Of a folder. One thread; wake is called in any."""
+
+    def __init__(
+        self, client: Client, topic: str, subscription: str, wake: Callable[[], object]
+    ) -> None:
+        """wake: called when messages may have come, and with mutexes held."""
+        self._consumer: Any = client.subscribe(topic, subscription, **_OPTIONS)
+        self._wake = wake
+        self._consumer.watch(wake)
+
+    def take(self, count: int) -> list[Any]:
+        """Return what is there."""
+        return list(self._consumer.receive_many(count, 0))
+
+    @staticmethod
+    def sequence_of(message: Any) -> int:
+        return IN_FOLDER.sequence_of(message.message_id())
+
+    @staticmethod
+    def deliver_at(message: Any) -> int:
+        return int(message.deliver_at())
+
+    @staticmethod
+    def has_key(message: Any) -> bool:
+        return bool(message.has_key())
+
+    @staticmethod
+    def has_bytes_key(message: Any) -> bool:
+        return bool(message.has_base64_encoded_key())
+
+    def acknowledge(self, message: Any) -> None:
+        self._consumer.acknowledge_cumulative(message)
+
+    def close(self) -> None:
+        self._consumer.unwatch(self._wake)
+        self._consumer.close()
+
+
+class ClusterSource:
+    """Of a cluster: messages are those of the official client. One thread."""
+
+    def __init__(
+        self, client: Client, topic: str, subscription: str, wake: Callable[[], object]
+    ) -> None:
+        self._where = topic
+        self._wake = wake
+        self._arrived: deque[tuple[Any, Any]] = deque()
+        self._is_asked = False
+        self._consumer: Any = client.subscribe(topic, subscription, **_OPTIONS)
+        self._native: Any = self._consumer.native
+
+    def take(self, count: int) -> list[Any]:
+        """Return what is there. Where that is nothing, wake is called with the next message."""
+        found: list[Any] = []
+        if self._is_asked:
+            if not self._arrived:
+                return found
+            self._is_asked = False
+            result, message = self._arrived.popleft()
+            if official.result_of(result) != Result.Ok:
+                raise official.error_of_result(result, f"receive from {self._where}")
+            found.append(message)
+        try:
+            while len(found) < count:
+                found.append(official.call(self._where, self._native.receive, 0))
+        except errors.Timeout:
+            pass
+        if not found:
+            self._is_asked = True
+            official.call(self._where, self._native.receive_async, self._take_one)
+        return found
+
+    def _take_one(self, result: Any, message: Any) -> None:
+        """Called in a thread of the official client."""
+        self._arrived.append((result, message))
+        self._wake()
+
+    @staticmethod
+    def sequence_of(message: Any) -> int:
+        return IN_CLUSTER.sequence_of(message.message_id())
+
+    @staticmethod
+    def deliver_at(message: Any) -> int:
+        """0: the official client does not tell."""
+        return 0
+
+    @staticmethod
+    def has_key(message: Any) -> bool:
+        return bool(message.partition_key())
+
+    @staticmethod
+    def has_bytes_key(message: Any) -> bool:
+        """False: the official client does not tell."""
+        return False
+
+    def acknowledge(self, message: Any) -> None:
+        official.call(self._where, self._native.acknowledge_cumulative, message)
+
+    def close(self) -> None:
+        self._consumer.close()
