@@ -15,6 +15,7 @@ from support.waiting import wait_until
 import pulsarx
 from pulsarx import errors
 from pulsarx.forwarding.positions import IN_CLUSTER, IN_FOLDER
+from pulsarx.server import serve
 from pulsarx.schema import AvroSchema, Integer, JsonSchema, Record, String, StringSchema
 
 HOUR_MS = 3_600_000
@@ -224,6 +225,25 @@ def test_a_message_that_is_too_large_for_the_target_stops_its_topic(
     assert payloads(centre.client) == [b"before"]
 
 
+def test_a_batch_that_is_too_large_for_the_target_is_sent_in_parts(
+    edge: pulsarx.Client, open_centre: Callable[..., Centre], tmp_path: Any
+) -> None:
+    pytest.importorskip("_pulsar")
+    with edge.create_producer("t", batching_enabled=True) as producer:
+        for number in range(100):
+            producer.send_async(b"%d" % number * 3000, None)
+    small = pulsarx.BrokerOptions(max_message_size=100_000)
+    pulsarx.Client(tmp_path / "small", durability="os", broker_options=small).close()
+    with pulsarx.Client(tmp_path / "small", durability="os", broker_options=small) as client:
+        client.admin.namespaces.set_deduplication("public/default", True)
+        with (
+            serve(client, port=0) as service,
+            pulsarx.Forwarder(edge, service.service_url, "t") as forwarder,
+        ):
+            await_lag(forwarder)
+        assert payloads(client) == [b"%d" % each * 3000 for each in range(100)]
+
+
 def test_a_schema_that_the_target_refuses_stops_its_topic(
     edge: pulsarx.Client, centre: Centre
 ) -> None:
@@ -340,7 +360,11 @@ def test_a_target_that_is_away_from_the_start_is_waited_for(
 ) -> None:
     filled(edge, 3)
     place, port = cluster.place, cluster.leave()
-    with pulsarx.Forwarder(edge, place, "t") as forwarder:
+    quiet = pulsarx.FileLogger(pulsarx.LoggerLevel.Error, "/dev/null")
+    with (
+        pulsarx.Client(place, operation_timeout_seconds=1, logger=quiet) as target,
+        pulsarx.Forwarder(edge, target, "t") as forwarder,
+    ):
         wait_until(lambda: forwarder.status().get(TOPIC, {}).get("last_error"))
         assert forwarder.status()[TOPIC]["state"] == "waiting"
         assert forwarder.status()[TOPIC]["lag"] == 3

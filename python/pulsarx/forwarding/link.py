@@ -40,7 +40,8 @@ logger: logging.Logger = logging.getLogger("pulsarx.forwarding")
 _METADATA_MAX = 64  # bytes of a message besides its value, keys and properties, about
 _PROPERTY_MAX = 16  # bytes of a property besides name and value
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.1, 10.0
-_LEAVING_LOOKS, _LEAVING_SECONDS = 50, 0.1  # for the batch on its way, when it is to stop
+# For the batch on its way, when it is to stop; where the target is away for a moment.
+_LEAVING_LOOKS, _AWAY_LOOKS, _LEAVING_SECONDS = 50, 3, 0.1
 # With these the next attempt would end as this one did.
 _FINAL = (
     errors.MessageTooBig,
@@ -62,6 +63,14 @@ FORWARDING, WAITING, STOPPED = "forwarding", "waiting", "stopped"
 
 class _Left(Exception):
     """It was asked to stop."""
+
+
+class _BatchTooBig(Exception):
+    """The target does not take so many messages as one entry."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
 
 
 class Gone(Exception):
@@ -135,6 +144,8 @@ class Link:
                     return
                 if self._forwarded > before:
                     pause = _PAUSE_SECONDS
+                if isinstance(failure, _BatchTooBig):
+                    continue
                 if not self._goes_on(failure):
                     return
                 self._wait(pause)
@@ -178,8 +189,10 @@ class Link:
         except MissingInBatch as error:
             text = errors.detail_of(error)
             return attempt(lambda: self._host.note_fault(self.topic, text)) or error
-        except errors.MessageTooBig as error:
-            return self._smaller(error)
+        except _BatchTooBig as error:
+            # Of a batch the target may take a part; the next session begins at once.
+            self._bytes_max = max(min(self._bytes_max, error.size) // 2, 1)
+            return error
         except BaseException as error:
             return error
         finally:
@@ -190,15 +203,6 @@ class Link:
             for each in (target and target.discard, source and source.close):
                 if each is not None:
                     attempt(each)
-
-    def _smaller(self, error: errors.MessageTooBig) -> BaseException:
-        """Of a batch the target may take a part."""
-        if self._bytes_max == 1:
-            return error
-        self._bytes_max = 1 if self._bytes_max < 4096 else self._bytes_max // 2
-        return errors.UnknownError(
-            detail=f"{errors.detail_of(error)}; batches have {self._bytes_max} bytes from now on"
-        )
 
     def _open(self) -> None:
         host = self._host
@@ -306,7 +310,7 @@ class Link:
                 break
             if self._stopping:
                 looks += 1
-                if looks > _LEAVING_LOOKS:
+                if looks > (_LEAVING_LOOKS if target.is_connected else _AWAY_LOOKS):
                     raise _Left
             self._wake.wait(_LEAVING_SECONDS if self._stopping else None)
         self._pending = None
@@ -353,6 +357,8 @@ class Link:
 
 def _named(batch: Batch, error: Exception) -> Exception:
     """The same error, which says of which messages."""
+    if isinstance(error, errors.MessageTooBig) and len(batch.messages) > 1:
+        return _BatchTooBig(batch.size)
     detail = f"{batch}: {errors.detail_of(error)}"
     if isinstance(error, errors.PulsarException):
         try:

@@ -1,0 +1,225 @@
+"""Facts about forwarders and targets that are killed at random: at the end each message is there
+once, in order."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from child_process import ChildProcess
+from forwarded import payloads
+from seeds import new_seed, scaled
+from support.waiting import wait_until
+
+import pulsarx
+from pulsarx import errors
+
+pytestmark = pytest.mark.standard
+
+COUNT = 6000
+TOPICS = ("first", "second")
+# Forwards, and says after each look how many messages it has forwarded.
+FORWARDER = """
+import sys, select, pulsarx
+source, target, durability = sys.argv[1:4]
+def opened(place):
+    if place.startswith("pulsar://"):
+        return place
+    return pulsarx.Client(place, durability=durability)
+forwarder = pulsarx.Forwarder(opened(source), opened(target), ["first", "second"])
+# The entries are small, so that many of them are cut in the middle.
+from pulsarx.forwarding import link
+link.MESSAGES_MAX = 50
+with forwarder:
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0.002)[0]:
+        print(sum(each["forwarded"] for each in forwarder.status().values()), flush=True)
+print("end", flush=True)
+"""
+# Serves a folder.
+SERVER = """
+import sys, pulsarx
+from pulsarx.server import serve
+folder, port = sys.argv[1:3]
+with pulsarx.Client(folder, durability="os") as client:
+    client.admin.namespaces.set_deduplication("public/default", True)
+    with serve(client, port=int(port)):
+        print("ready", flush=True)
+        sys.stdin.readline()
+"""
+
+
+class Killed:
+    """A process that is killed now and then, and started again."""
+
+    def __init__(self, program: str, *arguments: object) -> None:
+        self._program = program
+        self._arguments = arguments
+        self._start()
+
+    def _start(self) -> None:
+        self.process = ChildProcess(self._program, *self._arguments)
+        assert self.process.line() == "ready"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.__exit__(None, None, None)
+
+    def kill_and_start(self) -> None:
+        self.kill()
+        self._start()
+
+    def end(self) -> None:
+        with self.process as process:
+            process.tell("end")
+            process.end()
+
+
+def expected(topic: str, count: int) -> list[bytes]:
+    return [b"%s %d" % (topic.encode(), number) for number in range(count)]
+
+
+def fill(client: Any, chance: random.Random, count: int = COUNT) -> None:
+    """Batches of all sizes, and messages alone."""
+    for topic in TOPICS:
+        with client.create_producer(
+            topic, batching_enabled=True, batching_max_messages=500, block_if_queue_full=True
+        ) as producer:
+            for at, payload in enumerate(expected(topic, count)):
+                producer.send_async(payload, None, partition_key=f"key-{at % 9}")
+                if chance.random() < 0.02:
+                    producer.flush()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def come_to(forwarder: Killed, wanted: int) -> None:
+    """Until so many messages are forwarded."""
+    while (line := forwarder.process.line()) == "ready" or int(line) < wanted:
+        pass
+
+
+def lag(folder: Path) -> int:
+    """By the owner."""
+    found = 0
+    admin = pulsarx.admin.Admin.at(folder)
+    for topic in TOPICS:
+        try:
+            subscriptions = admin.topics.stats(topic)["subscriptions"]
+        except errors.TopicNotFound:
+            return -1
+        if "forward" not in subscriptions:
+            return -1
+        found += subscriptions["forward"]["msg_backlog"]
+    return found
+
+
+def check(folder: Path, count: int = COUNT) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        for topic in TOPICS:
+            assert payloads(client, topic) == expected(topic, count), topic
+
+
+@pytest.mark.parametrize("durability", ["os", "sync"])
+def test_a_forwarder_that_is_killed_with_both_its_folders(tmp_path: Path, durability: str) -> None:
+    chance = random.Random(new_seed())
+    source, target = tmp_path / "source", tmp_path / "target"
+    with pulsarx.Client(source, durability="os") as client:
+        fill(client, chance)
+    forwarder = Killed(FORWARDER, source, target, durability)
+    for _ in range(scaled(10)):
+        come_to(forwarder, chance.randrange(1, 1000))
+        forwarder.kill_and_start()
+    wait_until(lambda: lag(source) == 0)
+    forwarder.end()
+    check(target)
+
+
+def test_a_forwarder_that_is_killed_beside_its_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("_pulsar")
+    chance = random.Random(new_seed())
+    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    with pulsarx.Client(source, durability="os") as client:
+        fill(client, chance)
+    server = Killed(SERVER, target, port)
+    forwarder = Killed(FORWARDER, source, f"pulsar://127.0.0.1:{port}", "os")
+    for _ in range(scaled(10)):
+        come_to(forwarder, chance.randrange(1, 1000))
+        forwarder.kill_and_start()
+    wait_until(lambda: lag(source) == 0)
+    forwarder.end()
+    server.end()
+    check(target)
+
+
+def test_a_cluster_that_is_killed_under_its_forwarder(tmp_path: Path) -> None:
+    pytest.importorskip("_pulsar")
+    chance = random.Random(new_seed())
+    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    with pulsarx.Client(source, durability="os") as client:
+        fill(client, chance)
+    server = Killed(SERVER, target, port)
+    forwarder = Killed(FORWARDER, source, f"pulsar://127.0.0.1:{port}", "os")
+    so_far = 0
+    for _ in range(scaled(10)):
+        so_far += chance.randrange(1, 1000)
+        come_to(forwarder, so_far)
+        server.kill_and_start()
+    wait_until(lambda: lag(source) == 0)
+    forwarder.end()
+    server.end()
+    check(target)
+
+
+def test_both_are_killed_while_messages_are_published(tmp_path: Path) -> None:
+    pytest.importorskip("_pulsar")
+    chance = random.Random(new_seed())
+    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    with pulsarx.Client(source, durability="os") as client:
+        fill(client, chance)
+        server = Killed(SERVER, target, port)
+        # It is a guest of this process.
+        forwarder = Killed(FORWARDER, source, f"pulsar://127.0.0.1:{port}", "os")
+        producers = {each: client.create_producer(each) for each in TOPICS}
+        count = COUNT
+        for _ in range(scaled(10)):
+            come_to(forwarder, chance.randrange(1, 1000))
+            server.kill()
+            for number in range(count, count + 20):
+                for topic, producer in producers.items():
+                    producer.send(b"%s %d" % (topic.encode(), number))
+            count += 20
+            forwarder.kill()
+            server._start()
+            forwarder._start()
+        wait_until(lambda: lag(source) == 0)
+        forwarder.end()
+    server.end()
+    check(target, count)
+
+
+def test_a_fetcher_that_is_killed_and_its_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("_pulsar")
+    chance = random.Random(new_seed())
+    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    with pulsarx.Client(source, durability="os") as client:
+        fill(client, chance)
+    server = Killed(SERVER, source, port)
+    fetcher = Killed(FORWARDER, f"pulsar://127.0.0.1:{port}", target, "sync")
+    for _ in range(scaled(10)):
+        come_to(fetcher, chance.randrange(1, 1000))
+        if chance.random() < 0.5:
+            fetcher.kill_and_start()
+        else:
+            server.kill_and_start()
+    wait_until(lambda: lag(source) == 0)
+    fetcher.end()
+    server.end()
+    check(target)
