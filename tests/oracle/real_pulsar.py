@@ -114,9 +114,15 @@ class RealPulsar:
         command += ["--no-functions-worker", "--no-stream-storage", "--bookkeeper-port"]
         command += [str(bookie), "--metadata-dir", f"{run}/data/metadata"]
         command += ["--bookkeeper-dir", f"{run}/data/bookkeeper"]
+        self._command = command
         self._log = run / "log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=run, stdout=log, stderr=log)
+        self._start()
+
+    def _start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=self._log.parent, stdout=log, stderr=log
+            )
         try:
             self._wait()
         except BaseException:
@@ -159,6 +165,12 @@ class RealPulsar:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+
+    def kill_and_start(self) -> None:
+        """Kill it, and start it again with what it has stored; the ports stay."""
+        self._process.kill()
+        self._process.wait()
+        self._start()
 
     def __enter__(self) -> RealPulsar:
         # A process that is told to end takes the broker with it.

@@ -106,6 +106,10 @@ def fetch(folder: Folder, source: str, target: str, **options: Any) -> None:
     _forward(folder, source, target, options)
 
 
+def _errors_of(status: dict[str, dict[str, Any]]) -> str:
+    return "\n".join(f"{topic}: {each['last_error']}" for topic, each in status.items())
+
+
 def _forward(folder: Folder, source: str, target: str, options: dict[str, Any]) -> None:
     import logging
 
@@ -140,10 +144,7 @@ def _forward(folder: Folder, source: str, target: str, options: dict[str, Any]) 
             tell_manager(READY)
             while signal.sigtimedwait(_SIGNALS, _LOOK_SECONDS) is None:
                 if forwarder.wait(0):
-                    status = forwarder.status()
-                    raise Failed(
-                        "\n".join(f"{topic}: {each['last_error']}" for topic, each in status.items())
-                    )
+                    raise Failed(_errors_of(forwarder.status()))
             tell_manager(STOPPING)
         # All is closed: a second signal is not to end it with the status of one that was killed.
         while signal.sigtimedwait(_SIGNALS, 0) is not None:

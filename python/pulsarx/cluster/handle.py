@@ -23,11 +23,6 @@ class Handle:
     _where = ""  # what it is, for errors
 
     @property
-    def native(self) -> Any:
-        """The official client's object."""
-        return self._native
-
-    @property
     def is_forked(self) -> bool:
         """Tell whether this is a child's copy of what its parent opened."""
         return self._state.is_forked
@@ -50,6 +45,11 @@ class Handle:
         """Like _call, for an object that must be open."""
         self.require_open()
         return official.call(self._where, function, *arguments)
+
+
+def native_of(handle: Any) -> Any:
+    """Return the official client's object behind one of ours."""
+    return handle._native
 
 
 def no_columns(call: str) -> errors.OperationNotSupported:

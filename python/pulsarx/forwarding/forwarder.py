@@ -119,8 +119,7 @@ class Forwarder:
         self._names, self._patterns = _chosen(topics)
         if _is_cluster(source) and _is_cluster(target):
             raise errors.OperationNotSupported(
-                detail="forward from a cluster to a cluster: one of the two must be a folder, which "
-                "keeps how far it has come"
+                detail="forward from a cluster to a cluster: one of the two must be a folder"
             )
         self._given = (source, target)
         self._admin_url = admin_url

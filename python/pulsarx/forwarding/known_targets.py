@@ -1,4 +1,4 @@
-"""What a folder remembers of the other side of each forwarded topic: which one it is.
+"""A folder remembers which one the other side of each forwarded topic is.
 
 It is the state of a compacted topic of the folder, under the name of the forwarder and the topic.
 """
@@ -21,8 +21,8 @@ TOPIC = "persistent://public/default/__forwarding"
 
 
 class KnownTargets:
-    """Of one forwarder. Any thread. The topic has one writer at a time: ProducerFenced and
-    ProducerBusy say that another process looks into it just now."""
+    """The memory of one forwarder. Any thread. The topic has one writer at a time: with
+    ProducerFenced or ProducerBusy another process looks into it just now."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client

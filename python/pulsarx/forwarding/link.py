@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx.enumerations import CompressionType
+    from pulsarx.forwarding.target import Row
 
     class Host(Protocol):
-        """What a link asks its forwarder for."""
+        """The forwarder, as a link sees it."""
 
         source: Any
         target: Any
@@ -250,8 +251,9 @@ class Link:
             deliver_at = source.deliver_at(message)
             if deliver_at <= now_ms:
                 deliver_at = 0
-            version, size = message.int_schema_version(), _size_of(message)
-            own_key = (message.ordering_key() or message.partition_key()) if is_by_key else ""
+            row = (message, source.key_of(message), message.ordering_key(), message.properties())
+            version, size = message.int_schema_version(), _size_of(row)
+            own_key = (row[2] or row[1] or "") if is_by_key else ""
             if (
                 batch is None
                 or deliver_at
@@ -264,7 +266,7 @@ class Link:
                 if batch is not None:
                     yield batch
                 batch, key = Batch(message, version, deliver_at), own_key
-            batch.add(message, sequence_id, size)
+            batch.add(row, sequence_id, size)
             self._seen = sequence_id
         if batch is not None:
             yield batch
@@ -282,13 +284,13 @@ class Link:
             # An attempt before has stored it, and did not acknowledge it.
             self._settle()
             batch.drop_to(self._sent)
-            if not batch.messages:
+            if not batch.rows:
                 self._source.acknowledge(last)
                 return
         try:
             if batch.deliver_at:
                 self._settle()
-            target.add(batch, self._source)
+            target.add(batch)
             self._settle()
             target.flush()
         except (errors.PulsarException, ValueError, TypeError) as error:
@@ -320,7 +322,7 @@ class Link:
             raise _named(batch, error) from error
         self._source.acknowledge(batch.last)
         with self._lock:
-            self._forwarded += len(batch.messages)
+            self._forwarded += len(batch.rows)
             self._error = None
 
     def _open_target(self, version: int) -> None:
@@ -357,7 +359,7 @@ class Link:
 
 def _named(batch: Batch, error: Exception) -> Exception:
     """The same error, which says of which messages."""
-    if isinstance(error, errors.MessageTooBig) and len(batch.messages) > 1:
+    if isinstance(error, errors.MessageTooBig) and len(batch.rows) > 1:
         return _BatchTooBig(batch.size)
     detail = f"{batch}: {errors.detail_of(error)}"
     if isinstance(error, errors.PulsarException):
@@ -369,13 +371,12 @@ def _named(batch: Batch, error: Exception) -> Exception:
     return ValueError(detail)
 
 
-def _size_of(message: Any) -> int:
-    size = _METADATA_MAX + message.length() + len(message.partition_key())
-    size += len(message.ordering_key())
-    properties = message.properties()
+def _size_of(row: Row) -> int:
+    message, key, ordering_key, properties = row
+    size: int = _METADATA_MAX + message.length() + len(key or "") + len(ordering_key)
     for name, value in properties.items():
         size += _PROPERTY_MAX + len(name) + len(value)
-    return int(size)
+    return size
 
 
 def _whole(topic: str) -> str:

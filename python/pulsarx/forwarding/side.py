@@ -134,7 +134,8 @@ class ClusterSide:
         return official.schema_of(official.call(topic, asked, topic, version), version)
 
     def prepare(self, topic: str, partitions: int) -> bool:
-        """As of a folder. False: without an admin URL it is not known whether it deduplicates."""
+        """Like that of a folder. False: whether it deduplicates is not known, without an admin
+        URL."""
         if self._admin is None or self._channel is None:
             _check_partitions(topic, self.partitions(topic), partitions)
             return False

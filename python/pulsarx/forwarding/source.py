@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from pulsarx import errors
+from pulsarx._pycore.publish.outgoing_message import BytesKey
 from pulsarx.cluster import official
+from pulsarx.cluster.handle import native_of
 from pulsarx.enumerations import ConsumerCryptoFailureAction, InitialPosition
 from pulsarx.forwarding.positions import IN_CLUSTER, IN_FOLDER
 from pulsarx.results import Result
@@ -24,7 +26,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 class FolderSource:
-    """Of a folder. One thread; wake is called in any."""
+    """A subscription of a folder. One thread; wake is called in any."""
 
     def __init__(
         self, client: Client, topic: str, subscription: str, wake: Callable[[], object]
@@ -47,12 +49,12 @@ class FolderSource:
         return int(message.deliver_at())
 
     @staticmethod
-    def has_key(message: Any) -> bool:
-        return bool(message.has_key())
-
-    @staticmethod
-    def has_bytes_key(message: Any) -> bool:
-        return bool(message.has_base64_encoded_key())
+    def key_of(message: Any) -> str | None:
+        """None: it has none. BytesKey: it is bytes."""
+        key: str = message.partition_key()
+        if not key:
+            return "" if message.has_key() else None
+        return BytesKey(key) if message.has_base64_encoded_key() else key
 
     def acknowledge(self, message: Any) -> None:
         self._consumer.acknowledge_cumulative(message)
@@ -63,7 +65,7 @@ class FolderSource:
 
 
 class ClusterSource:
-    """Of a cluster: messages are those of the official client. One thread."""
+    """A subscription of a cluster: messages are those of the official client. One thread."""
 
     def __init__(
         self, client: Client, topic: str, subscription: str, wake: Callable[[], object]
@@ -73,7 +75,7 @@ class ClusterSource:
         self._arrived: deque[tuple[Any, Any]] = deque()
         self._is_asked = False
         self._consumer: Any = client.subscribe(topic, subscription, **_OPTIONS)
-        self._native: Any = self._consumer.native
+        self._native: Any = native_of(self._consumer)
 
     def take(self, count: int) -> list[Any]:
         """Return what is there. Where that is nothing, wake is called with the next message."""
@@ -111,13 +113,9 @@ class ClusterSource:
         return 0
 
     @staticmethod
-    def has_key(message: Any) -> bool:
-        return bool(message.partition_key())
-
-    @staticmethod
-    def has_bytes_key(message: Any) -> bool:
-        """False: the official client does not tell."""
-        return False
+    def key_of(message: Any) -> str | None:
+        """None: it has none. Whether it is bytes the official client does not tell."""
+        return message.partition_key() or None
 
     def acknowledge(self, message: Any) -> None:
         official.call(self._where, self._native.acknowledge_cumulative, message)

@@ -17,6 +17,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.publish.outgoing_message import BytesKey
 from pulsarx.cluster import official
+from pulsarx.cluster.handle import native_of
 from pulsarx.forwarding.passed_schema import passed_schema
 from pulsarx.results import Result
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from pulsarx.client import Client
     from pulsarx.enumerations import CompressionType
     from pulsarx.schema.schema import SchemaInfo
+
+    # A message, its key, its ordering key and its properties.
+    Row = tuple[Any, str | None, str, dict[str, str]]
 
 MESSAGES_MAX = 2000  # of a batch
 BYTES_MAX = 1 << 20  # of a batch
@@ -51,13 +55,13 @@ class Batch:
     """Messages that are stored as one entry. sequence_ids: of each."""
 
     __slots__ = (
-        "answer", "deliver_at", "first", "messages", "schema_version", "sequence_ids", "size",
+        "answer", "deliver_at", "first", "rows", "schema_version", "sequence_ids", "size",
     )  # fmt: skip
 
     def __init__(self, first: Any, schema_version: int, deliver_at: int) -> None:
         """deliver_at: 0, or that of its only message."""
         self.first = first
-        self.messages: list[Any] = []
+        self.rows: list[Row] = []
         self.sequence_ids: list[int] = []
         self.schema_version = schema_version
         self.deliver_at = deliver_at
@@ -67,31 +71,32 @@ class Batch:
 
     @property
     def last(self) -> Any:
-        return self.messages[-1]
+        """The last message."""
+        return self.rows[-1][0]
 
-    def add(self, message: Any, sequence_id: int, size: int) -> None:
-        self.messages.append(message)
+    def add(self, row: Row, sequence_id: int, size: int) -> None:
+        self.rows.append(row)
         self.sequence_ids.append(sequence_id)
         self.size += size
 
     def drop_to(self, sequence_id: int) -> None:
         """Leave out what is stored."""
         left = sum(1 for each in self.sequence_ids if each <= sequence_id)
-        self.messages = self.messages[left:]
+        self.rows = self.rows[left:]
         self.sequence_ids = self.sequence_ids[left:]
 
     def __str__(self) -> str:
         first, last = self.first.message_id(), self.last.message_id()
-        count = len(self.messages)
+        count = len(self.rows)
         return f"message {first}" if count == 1 else f"messages {first} to {last}"
 
 
 class MissingInBatch(errors.DataLossError):
-    """Of a batch the target has stored the end alone."""
+    """A target has stored the end of a batch alone."""
 
 
 class FolderTarget:
-    """Of a folder. One thread."""
+    """A producer of a folder. One thread."""
 
     def __init__(
         self,
@@ -112,19 +117,16 @@ class FolderTarget:
         )
         self.stored: int = self._producer.last_sequence_id()
 
-    def add(self, batch: Batch, source: Any) -> None:
+    def add(self, batch: Batch) -> None:
         send = self._producer.send_async
-        for message, sequence_id in zip(batch.messages, batch.sequence_ids, strict=True):
-            key: str | None = None
-            if source.has_key(message):
-                key = message.partition_key()
-                key = BytesKey(key) if source.has_bytes_key(message) else key
+        for row, sequence_id in zip(batch.rows, batch.sequence_ids, strict=True):
+            message, key, ordering_key, properties = row
             send(
                 None if message.has_null_value() else message.data(),
                 None,
-                message.properties() or None,
+                properties or None,
                 key,
-                message.ordering_key() or None,
+                ordering_key or None,
                 sequence_id,
                 event_timestamp=message.event_timestamp() or None,
                 deliver_at=batch.deliver_at or None,
@@ -138,7 +140,7 @@ class FolderTarget:
         return True
 
     def confirm(self, batch: Batch) -> None:
-        """Of a batch that is answered: it is stored."""
+        """Take note that a batch is stored: flush has returned."""
 
     @property
     def is_connected(self) -> bool:
@@ -150,7 +152,7 @@ class FolderTarget:
 
 
 class ClusterTarget:
-    """Of a cluster. One thread; answers come in one of the official client."""
+    """A producer of a cluster. One thread; answers come in one of the official client."""
 
     def __init__(
         self,
@@ -172,31 +174,29 @@ class ClusterTarget:
             compression_type=compression,
             **_OPTIONS,
         )
-        self._native: Any = self._producer.native
+        self._native: Any = native_of(self._producer)
         self.stored: int = self._producer.last_sequence_id()
 
     def is_answered(self, batch: Batch) -> bool:
         return batch.answer is not None
 
-    def add(self, batch: Batch, source: Any) -> None:
+    def add(self, batch: Batch) -> None:
         """A delayed message is sent at once; while another batch is on its way there is none."""
-        official.call(self._where, self._add, batch, source)
+        official.call(self._where, self._add, batch)
 
-    def _add(self, batch: Batch, source: Any) -> None:
+    def _add(self, batch: Batch) -> None:
         send, builder_of, last = self._native.send_async, self._builder, batch.last
-        sequence_id, has_key = batch.sequence_ids[-1], source.has_key
-        for message in batch.messages:
+        sequence_id = batch.sequence_ids[-1]
+        for message, key, ordering_key, properties in batch.rows:
             builder = builder_of()
             if message.has_null_value():
                 builder.set_null_value()
             else:
                 builder.content(message.data())
-            if has_key(message):
-                builder.partition_key(_text_key(message, source))
-            properties = message.properties()
+            if key is not None:
+                builder.partition_key(_text_key(key))
             for name, value in properties.items():
                 builder.property(name, value)
-            ordering_key = message.ordering_key()
             if ordering_key:
                 builder.ordering_key(ordering_key)
             event_timestamp = message.event_timestamp()
@@ -216,14 +216,14 @@ class ClusterTarget:
         self._wake()
 
     def confirm(self, batch: Batch) -> None:
-        """Of a batch that is answered: raises what it failed with. MissingInBatch: not all of it
-        was sent."""
+        """Raise what a batch failed with that is answered. MissingInBatch: not all of it was
+        sent."""
         assert batch.answer is not None
         result, index = batch.answer
         found = official.result_of(result)
         if found != Result.Ok:
             raise official.error_of_result(result, f"send to {self._where}")
-        count = len(batch.messages)
+        count = len(batch.rows)
         if count > 1 and index != count - 1:
             raise MissingInBatch(
                 detail=f"of {batch} the last {index + 1} of {count} are stored in {self._where}, "
@@ -239,10 +239,9 @@ class ClusterTarget:
         self._producer.discard()
 
 
-def _text_key(message: Any, source: Any) -> str:
+def _text_key(key: str) -> str:
     """OperationNotSupported: the official client has no such key."""
-    key: str = message.partition_key()
-    if source.has_bytes_key(message):
+    if isinstance(key, BytesKey):
         raise errors.OperationNotSupported(detail=_NO_BYTES_KEY)
     if not key:
         raise errors.OperationNotSupported(
