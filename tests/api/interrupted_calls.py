@@ -986,6 +986,36 @@ def serve_a_folder_over_http(w: World) -> Steps:
     serve_http(w.client, port=port).close()
 
 
+def forward_a_topic(w: World) -> Steps:
+    """A forwarder that is left has no subscription in use."""
+    from pulsarx.forwarding import Forwarder
+
+    name = f"forwarded{w.payload().decode()}"
+    target = pulsarx.Client(f"memory:{name}", durability="os")
+    found = target.subscribe(name, "s")
+    w.client.create_producer(name).send(b"1")
+
+    def make() -> Forwarder:
+        return Forwarder(w.client, target, name)
+
+    forwarder = make()
+    outcome = yield forwarder.start
+    if outcome.interrupted:
+        forwarder.stop()
+        forwarder = make().start()
+    assert found.receive(PATIENCE_MS).data() == b"1"
+    yield forwarder.status
+    yield Waiting(forwarder.wait)
+    yield forwarder.ask_to_stop
+    outcome = yield forwarder.stop
+    if outcome.interrupted:
+        forwarder.stop()
+    stats = w.client.admin.topics.stats(name)["subscriptions"]["forward"]
+    assert (stats["consumers"], stats["msg_backlog"]) == ([], 0)
+    assert found.receive_many(1, 0) == []
+    target.shutdown()
+
+
 def run_a_function(w: World) -> Steps:
     """A runner that is left is no consumer of its inputs, and has no state open."""
     from pulsarx.functions import FunctionRunner
@@ -1136,5 +1166,6 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "serve_a_folder": serve_a_folder,
     "serve_a_folder_over_http": serve_a_folder_over_http,
     "run_a_function": run_a_function,
+    "forward_a_topic": forward_a_topic,
     "advance_a_clock": advance_a_clock,
 }

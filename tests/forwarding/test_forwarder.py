@@ -205,6 +205,21 @@ def test_what_cannot_be_forwarded_stops_its_topic_alone(
     assert payloads(cluster.client, "other") == [b"0", b"1", b"2"]
 
 
+def test_what_is_in_front_of_a_refused_message_is_forwarded(
+    edge: pulsarx.Client, cluster: Centre
+) -> None:
+    filled(edge, 1)
+    with pulsarx.Forwarder(edge, cluster.place, "t") as forwarder:
+        await_lag(forwarder)  # from now on batches are large
+    filled(edge, 5, begin=1)
+    edge.create_producer("t").new_message().key_bytes(b"\xff").value(b"refused").send()
+    filled(edge, 2, begin=7)
+    with pulsarx.Forwarder(edge, cluster.place, "t") as forwarder:
+        await_stopped(forwarder)
+        assert forwarder.status()[TOPIC]["lag"] == 3
+    assert payloads(cluster.client) == [b"%d" % each for each in range(6)]
+
+
 def test_a_message_that_is_too_large_for_the_target_stops_its_topic(
     edge: pulsarx.Client, open_centre: Callable[..., Centre]
 ) -> None:
@@ -412,9 +427,12 @@ def test_an_encrypted_message_stops_its_topic(
     pytest.importorskip("cryptography")
     from encryption_steps import encrypting, write_keys
 
+    filled(edge, 3)
     encrypting(edge, write_keys(tmp_path)).send(b"secret")
-    with pulsarx.Forwarder(edge, open_centre(False).place, "t") as forwarder:
+    centre = open_centre(False)
+    with pulsarx.Forwarder(edge, centre.place, "t") as forwarder:
         assert "is encrypted" in await_stopped(forwarder)
+    assert payloads(centre.client) == [b"0", b"1", b"2"]
 
 
 # Fetching -----------------------------------------------------------------------------------------
@@ -467,7 +485,10 @@ def test_what_was_fetched_and_not_acknowledged_is_not_stored_again(
     assert payloads(edge) == [b"%d" % each for each in range(33)]
 
 
-def test_a_pattern_of_a_cluster_needs_its_admin_url(edge: pulsarx.Client, cluster: Centre) -> None:
+def test_a_pattern_of_a_cluster_needs_its_admin_url(
+    edge: pulsarx.Client, cluster: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsarx.forwarding.forwarder._CLUSTER_LOOK_SECONDS", 0.1)
     filled(cluster.client, 3)
     pattern = re.compile("public/default/.*")
     with pulsarx.Forwarder(cluster.place, edge, pattern) as forwarder:

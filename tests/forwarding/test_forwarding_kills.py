@@ -205,6 +205,37 @@ def test_both_are_killed_while_messages_are_published(tmp_path: Path) -> None:
     check(target, count)
 
 
+PUBLISHER = """
+import sys, pulsarx
+folder, topic = sys.argv[1:3]
+producer = pulsarx.Client(folder, durability="os").create_producer(topic)
+number = 0
+print("ready", flush=True)
+while True:
+    producer.send(b"%s %d" % (topic.encode(), number))
+    number += 1
+    print(number, flush=True)
+"""
+
+
+def test_an_owner_that_is_killed_beside_its_forwarder(tmp_path: Path) -> None:
+    """The forwarder, which was its guest, goes on as the next owner."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    topic = "persistent://public/default/first"
+    with ChildProcess(PUBLISHER, source, "first") as owner:
+        assert owner.line() == "ready"
+        with pulsarx.Client(target, durability="os") as centre:
+            with pulsarx.Forwarder(source, centre, "first") as forwarder:
+                wait_until(lambda: forwarder.status().get(topic, {}).get("forwarded", 0) > 100)
+                owner.kill()
+                sent = int(owner.rest()[-1])
+                wait_until(lambda: len(payloads(centre, "first")) >= sent)
+                wait_until(lambda: forwarder.status()[topic]["lag"] == 0)
+            found = payloads(centre, "first")
+    assert found == expected("first", len(found))
+    assert len(found) in (sent, sent + 1)
+
+
 def test_a_fetcher_that_is_killed_and_its_cluster(tmp_path: Path) -> None:
     pytest.importorskip("_pulsar")
     chance = random.Random(new_seed())

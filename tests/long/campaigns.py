@@ -78,6 +78,10 @@ CAMPAIGNS = (
         "driver-kills", "50 drivers of Spark a round, killed at random beside a living owner",
         "tests/spark/test_other_drivers.py", "-m", "standard or long", rounds=2, scale=10,
     ),
+    campaign(
+        "forwarding-kills", "forwarders, their folders and the clusters they forward to, killed",
+        "tests/forwarding/test_forwarding_kills.py", rounds=25, scale=3,
+    ),
     # Interrupts and forks -----------------------------------------------------------------------
     campaign(
         "interrupts", "Ctrl-C and signal handlers that raise, in every call that blocks",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger("pulsarx.forwarding")
 
 _LOOK_SECONDS = 1.0  # between two looks for new topics and partitions
-_CLUSTER_LOOK_SECONDS = 10.0  # which are requests
+_CLUSTER_LOOK_SECONDS = 5.0  # which are requests
 _OPERATION_SECONDS = 10
 _LEAVING_SECONDS = 6.0  # for a link to end by itself
 
@@ -132,11 +132,13 @@ class Forwarder:
         self._links: dict[str, Link] = {}
         self._counts: dict[str, int] = {}  # partitions of source topics
         self._unfound: dict[str, str] = {}  # errors of topics without a link, by name
+        self._lags: dict[str, int | None] = {}  # of a cluster, by the last look
         self._lock = Lock()  # of what stands above
         self._admitted: dict[str, tuple[int, bool]] = {}
         self._admitting = Lock()
         self._stopping = False
         self._look = Event()
+        self._looked = Event()  # for the last time
         self._over = Latch()
         self._thread: OwnThread | None = None
         self._starting = Lock()  # taken by calls of the control plane only
@@ -253,7 +255,8 @@ class Forwarder:
         for client in [each for each in self._own_clients if _is_cluster(each)]:
             attempt(client.shutdown)
         if self._thread is not None:
-            self._thread.join()
+            # It makes no link any more; an admin REST API that is away may hold it for a minute.
+            self._looked.wait(_LEAVING_SECONDS)
         for each in list(self._links.values()):
             each.ask_to_stop()
             each.join()
@@ -274,19 +277,22 @@ class Forwarder:
     # What it shows --------------------------------------------------------------------------------
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return for each topic, or each partition of it, a dict: "target", its topic there;
+        """Return for each topic, or each partition of it, or pattern whose topics cannot be told, a
+        dict: "target", its topic there;
         "state": "forwarding", "waiting" for one of the sides, or "stopped" by an error that stays;
-        "forwarded": messages since it was started; "lag": messages that are left, None where it
-        cannot be told; "last_error": a text, None when none is left.
+        "forwarded": messages since it was started; "lag": messages that are left, of a cluster by
+        the last look of some seconds ago, None where it cannot be told; "last_error": a text, None
+        when none is left.
         """
         with self._lock:
-            links, unfound = dict(self._links), dict(self._unfound)
+            links, unfound, lags = dict(self._links), dict(self._unfound), dict(self._lags)
         found = {}
         for topic, link in links.items():
-            found[topic] = {**link.status(), "lag": self._lag(topic)}
+            # A cluster is not asked while the caller waits.
+            lag = lags.get(topic) if self.source.is_cluster else self._lag(topic)
+            found[topic] = {**link.status(), "lag": lag}
         for topic, text in unfound.items():
-            target = in_namespace(topic, self._target_namespace)
-            one = {"target": target, "state": "waiting", "forwarded": 0, "last_error": text}
+            one = {"target": None, "state": "waiting", "forwarded": 0, "last_error": text}
             found.setdefault(topic, {**one, "lag": None})
         return found
 
@@ -300,36 +306,47 @@ class Forwarder:
     # The thread that looks for topics -------------------------------------------------------------
 
     def _direct(self) -> None:
+        try:
+            self._look_again_and_again()
+        finally:
+            self._looked.set()
+
+    def _look_again_and_again(self) -> None:
         seconds = _CLUSTER_LOOK_SECONDS if self.source.is_cluster else _LOOK_SECONDS
         while not self._stopping:
-            try:
-                self._look_for_topics()
-            except Exception as error:
-                self._note_unfound("", error)
+            self._look_for_topics()
+            if self.source.is_cluster:
+                for topic in list(self._links):
+                    lag = self._lag(topic)
+                    with self._lock:
+                        self._lags[topic] = lag
             if not self._patterns and self._links and not self._unfound:
                 if all(each.is_stopped for each in self._links.values()):
                     self._over.set()
             self._look.wait(seconds)
 
     def _look_for_topics(self) -> None:
-        wanted = dict.fromkeys(self._names, False)
+        for topic in self._names:
+            try:
+                self._found(topic, self.source.partitions(topic), False)
+            except Exception as error:
+                self._note_unfound(topic, error)
         for pattern in self._patterns:
             try:
-                for topic in self.source.matching(pattern):
-                    wanted.setdefault(topic, True)
+                for topic, count in self.source.matching(pattern).items():
+                    if topic not in self._names:
+                        self._found(topic, count, True)
                 self._unfound.pop(pattern.text, None)
             except Exception as error:
                 self._note_unfound(pattern.text, error)
-        for topic, is_followed in wanted.items():
-            try:
-                count = self.source.partitions(topic)
-            except Exception as error:
-                self._note_unfound(topic, error)
-                continue
+
+    def _found(self, topic: str, count: int, is_followed: bool) -> None:
+        """A source topic is there, with so many partitions."""
+        with self._lock:
             self._unfound.pop(topic, None)
             self._counts[topic] = count
-            for index in range(count) if count else (-1,):
-                self._begin(topic, index, is_followed)
+        for index in range(count) if count else (-1,):
+            self._begin(topic, index, is_followed)
 
     def _note_unfound(self, topic: str, error: Exception) -> None:
         text = f"{type(error).__name__}: {errors.detail_of(error)}"

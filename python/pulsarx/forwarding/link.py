@@ -66,12 +66,12 @@ class _Left(Exception):
     """It was asked to stop."""
 
 
-class _BatchTooBig(Exception):
-    """The target does not take so many messages as one entry."""
+class _TryParts(Exception):
+    """The target takes a batch not as it is, and may take parts of it."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size_max: int) -> None:
         super().__init__()
-        self.size = size
+        self.size_max = size_max
 
 
 class Gone(Exception):
@@ -145,7 +145,8 @@ class Link:
                     return
                 if self._forwarded > before:
                     pause = _PAUSE_SECONDS
-                if isinstance(failure, _BatchTooBig):
+                if isinstance(failure, _TryParts):
+                    self._bytes_max = failure.size_max
                     continue
                 if not self._goes_on(failure):
                     return
@@ -190,10 +191,6 @@ class Link:
         except MissingInBatch as error:
             text = errors.detail_of(error)
             return attempt(lambda: self._host.note_fault(self.topic, text)) or error
-        except _BatchTooBig as error:
-            # Of a batch the target may take a part; the next session begins at once.
-            self._bytes_max = max(min(self._bytes_max, error.size) // 2, 1)
-            return error
         except BaseException as error:
             return error
         finally:
@@ -227,8 +224,12 @@ class Link:
                     self._wake.wait()
                 continue
             before = self._seen
-            for batch in self._batches(messages):
-                self._send(batch)
+            try:
+                for batch in self._batches(messages):
+                    self._send(batch)
+            except (errors.PulsarException, _TryParts, ValueError, TypeError):
+                self._settle()  # what is on its way in front of that
+                raise
             if self._seen == before:  # all came once more, as after a lost connection
                 self._settle()
                 self._source.acknowledge(messages[-1])
@@ -240,14 +241,15 @@ class Link:
         batch: Batch | None = None
         key, now_ms = "", system_clock().now_ms()
         for message in messages:
-            sequence_id = source.sequence_of(message)
+            try:
+                sequence_id = source.sequence_of(message)
+                _check_is_plain(message)
+            except errors.OperationNotSupported:
+                if batch is not None:
+                    yield batch
+                raise
             if sequence_id <= self._seen:
                 continue
-            if message.encryption_context() is not None:
-                raise errors.OperationNotSupported(
-                    detail=f"message {message.message_id()} is encrypted, which the forwarder has "
-                    "no key for"
-                )
             deliver_at = source.deliver_at(message)
             if deliver_at <= now_ms:
                 deliver_at = 0
@@ -277,7 +279,10 @@ class Link:
             raise _Left
         if self._target is None or batch.schema_version != self._version:
             self._settle()
-            self._open_target(batch.schema_version)
+            try:
+                self._open_target(batch.schema_version)
+            except errors.IncompatibleSchema as error:
+                raise _named(batch, error) from error
         target = self._target
         last = batch.last
         if batch.sequence_ids[0] <= self._sent:
@@ -357,10 +362,21 @@ class Link:
         self._is_verified = True
 
 
+def _check_is_plain(message: Any) -> None:
+    """OperationNotSupported: it is encrypted."""
+    if message.encryption_context() is not None:
+        raise errors.OperationNotSupported(
+            detail=f"message {message.message_id()} is encrypted, and the forwarder has no key"
+        )
+
+
 def _named(batch: Batch, error: Exception) -> Exception:
     """The same error, which says of which messages."""
-    if isinstance(error, errors.MessageTooBig) and len(batch.rows) > 1:
-        return _BatchTooBig(batch.size)
+    if len(batch.rows) > 1:
+        if isinstance(error, errors.MessageTooBig):
+            return _TryParts(max(batch.size // 2, 1))
+        if isinstance(error, (errors.OperationNotSupported, ValueError, TypeError)):
+            return _TryParts(1)  # those in front of the one that is refused
     detail = f"{batch}: {errors.detail_of(error)}"
     if isinstance(error, errors.PulsarException):
         try:

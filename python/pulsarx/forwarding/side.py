@@ -53,12 +53,13 @@ class FolderSide:
 
     def partitions(self, topic: str) -> int:
         """0: it has none, or is not there."""
-        return _partitions(self.client.admin, topic) or 0
+        return _partitions(self.client.admin, topic)
 
     def is_there(self, topic: str) -> bool:
-        return _partitions(self.client.admin, topic) is not None
+        return _is_there(self.client.admin, topic)
 
-    def matching(self, pattern: TopicsPattern) -> list[str]:
+    def matching(self, pattern: TopicsPattern) -> dict[str, int]:
+        """Return the topics of a pattern, and how many partitions each has."""
         return _matching(self.client.admin, pattern)
 
     def schema_of(self, topic: str, version: int) -> SchemaInfo:
@@ -66,7 +67,8 @@ class FolderSide:
 
     def prepare(self, topic: str, partitions: int) -> bool:
         """Make a topic to forward to, and have it deduplicate. True: it does."""
-        _prepare(self.client.admin, topic, partitions)
+        _make(self.client.admin, topic, partitions)
+        _have_deduplicated(self.client.admin, topic)
         return True
 
     def lag(self, topic: str, subscription: str) -> int | None:
@@ -112,16 +114,16 @@ class ClusterSide:
 
     def partitions(self, topic: str) -> int:
         if self._admin is not None:
-            return _partitions(self._admin, topic) or 0
+            return _partitions(self._admin, topic)
         asked = self.client._native.get_topic_partitions
         found = official.call(topic, asked, str(TopicName.of(topic)))
         return sum(1 for each in found if TopicName.of(each).partition_index >= 0)
 
     def is_there(self, topic: str) -> bool:
-        return self._admin is None or _partitions(self._admin, topic) is not None
+        return self._admin is None or _is_there(self._admin, topic)
 
-    def matching(self, pattern: TopicsPattern) -> list[str]:
-        """OperationNotSupported: there is no admin URL."""
+    def matching(self, pattern: TopicsPattern) -> dict[str, int]:
+        """Like that of a folder. OperationNotSupported: there is no admin URL."""
         if self._admin is None:
             raise errors.OperationNotSupported(
                 detail=f"the topics of {pattern.text!r} in a cluster: which there are is told by "
@@ -139,53 +141,69 @@ class ClusterSide:
         if self._admin is None or self._channel is None:
             _check_partitions(topic, self.partitions(topic), partitions)
             return False
-        _prepare(self._admin, topic, partitions)
+        _make(self._admin, topic, partitions)
         name = TopicName.of(topic)
         if partitions:
             name = name.partition(0)
         path = f"/{name.domain}/{name.namespace_name}/{quote_plus(name.local_name)}/stats"
+        # The policy of a namespace may do, and who may not change one need not.
+        if self._deduplicates(path):
+            return True
+        _have_deduplicated(self._admin, topic)
         pause = Event()
         for _ in range(_LOOKS):
-            # A topic that nobody has open yet takes the policy over when it is opened.
-            try:
-                if self._channel.json(path).get("deduplicationStatus") == "Enabled":
-                    return True
-            except errors.TopicNotFound:
-                pass
+            if self._deduplicates(path):
+                return True
             pause.wait(_PAUSE_SECONDS)
         return False
+
+    def _deduplicates(self, path: str) -> bool:
+        """False: it is not known to. A topic that nobody has open takes a policy over when it is
+        opened."""
+        assert self._channel is not None
+        try:
+            return bool(self._channel.json(path).get("deduplicationStatus") == "Enabled")
+        except errors.TopicNotFound:
+            return False
 
     def lag(self, topic: str, subscription: str) -> int | None:
         return None if self._admin is None else _lag(self._admin, topic, subscription)
 
 
-def _partitions(admin: Admin, topic: str) -> int | None:
-    """None: there is no such topic."""
+def _partitions(admin: Admin, topic: str) -> int:
+    """0: it has none, or is not there."""
+    try:
+        return int(admin.topics.get_partitioned_topic_metadata(topic)["partitions"])
+    except errors.TopicNotFound:
+        return 0
+
+
+def _is_there(admin: Admin, topic: str) -> bool:
     name = TopicName.of(topic)
     try:
-        count = int(admin.topics.get_partitioned_topic_metadata(topic)["partitions"])
-        if count or name.full in admin.topics.get_list(name.namespace_name):
-            return count
-    except errors.TopicNotFound:
-        pass
-    return None
+        return bool(_partitions(admin, topic)) or name.full in admin.topics.get_list(
+            name.namespace_name
+        )
+    except errors.TopicNotFound:  # the namespace
+        return False
 
 
-def _matching(admin: Admin, pattern: TopicsPattern) -> list[str]:
-    found = set()
+def _matching(admin: Admin, pattern: TopicsPattern) -> dict[str, int]:
+    found = {}
     for each in admin.topics.get_list(pattern.namespace):
-        name = TopicName.of(each).whole
+        name = TopicName.of(each)
         if pattern.matches(name):
-            found.add(name.full)
+            found[name.full] = 0
     for each in admin.topics.get_partitioned_topic_list(pattern.namespace):
         if pattern.matches(TopicName.of(each)):
-            found.add(each)
-    return sorted(found)
+            found[each] = _partitions(admin, each)
+    return dict(sorted(found.items()))
 
 
-def _prepare(admin: Admin, topic: str, partitions: int) -> None:
+def _make(admin: Admin, topic: str, partitions: int) -> None:
+    """Make a target topic, or give it the partitions that it lacks."""
     topics = admin.topics
-    if _partitions(admin, topic) is None:
+    if not _is_there(admin, topic):
         try:
             if partitions:
                 topics.create_partitioned_topic(topic, partitions)
@@ -193,13 +211,16 @@ def _prepare(admin: Admin, topic: str, partitions: int) -> None:
                 topics.create_non_partitioned_topic(topic)
         except errors.NotAllowedError:
             pass  # another one was first
-    there = _partitions(admin, topic) or 0
+    there = _partitions(admin, topic)
     if partitions > there > 0:
         topics.update_partitioned_topic(topic, partitions)
-        there = _partitions(admin, topic) or 0
+        there = _partitions(admin, topic)
     _check_partitions(topic, there, partitions)
-    if topics.get_deduplication(topic) is not True:
-        topics.set_deduplication(topic, enabled=True)
+
+
+def _have_deduplicated(admin: Admin, topic: str) -> None:
+    if admin.topics.get_deduplication(topic) is not True:
+        admin.topics.set_deduplication(topic, enabled=True)
 
 
 def _check_partitions(topic: str, there: int, wanted: int) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pulsarx.client import Client
 
+_BYTES_MAX = 4 << 20  # that are taken at once from a cluster; in a folder they stay where they are
 _OPTIONS: dict[str, Any] = {
     "initial_position": InitialPosition.Earliest,
     "crypto_failure_action": ConsumerCryptoFailureAction.CONSUME,
@@ -89,8 +90,11 @@ class ClusterSource:
                 raise official.error_of_result(result, f"receive from {self._where}")
             found.append(message)
         try:
-            while len(found) < count:
-                found.append(official.call(self._where, self._native.receive, 0))
+            size = 0
+            while len(found) < count and size < _BYTES_MAX:
+                message = official.call(self._where, self._native.receive, 0)
+                size += message.length()
+                found.append(message)
         except errors.Timeout:
             pass
         if not found:
