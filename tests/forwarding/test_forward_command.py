@@ -86,7 +86,8 @@ def test_it_fetches(
 def test_it_tells_the_service_manager(
     tmp_path: Path, open_centre: Callable[..., Centre], start: Start
 ) -> None:
-    pulsarx.Client(tmp_path / "edge", durability="os").close()
+    for name in ("edge", "target"):
+        pulsarx.Client(tmp_path / name, durability="os").close()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(60)
@@ -121,6 +122,7 @@ def test_it_fails_when_all_topics_have_stopped(
     [
         (("forward", "nowhere", "target", "--topics", "t"), 1, "nowhere does not exist"),
         (("forward", "nowhere", "target"), 2, "--topics"),
+        (("fetch", "pulsar://h:1", "nowhere", "--topics", "t"), 1, "nowhere does not exist"),
         (("forward", "pulsar://h:1", "pulsar://g:1", "-t", "t"), 1, "one of the two"),
     ],
 )

@@ -121,8 +121,9 @@ def _forward(folder: Folder, source: str, target: str, options: dict[str, Any]) 
     from pulsarx.options.service_url import leads_to_cluster
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    if not leads_to_cluster(source):
-        Client(source, read_only=True).close()  # refuses what would become a data directory
+    for place in (source, target):
+        if not leads_to_cluster(place):
+            Client(place, read_only=True).close()  # refuses what would become a data directory
     kinds = {name.upper(): each for name, each in CompressionType.__members__.items()}
     by_key = options.pop("key_based")
     forwarder = Forwarder(
