@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from pulsarx.forwarding import Forwarder
     from pulsarx.interceptors import ConsumerInterceptor, OutgoingMessage, ProducerInterceptor
     from pulsarx.message import ArrowMessages, Message
-    from pulsarx.message_id import MessageId
+    from pulsarx.message_id import MessageId, MessageIndex
     from pulsarx.options.authentication import (
         Authentication,
         AuthenticationAthenz,
@@ -119,6 +119,7 @@ __all__ = [
     "ManualClock",
     "Message",
     "MessageId",
+    "MessageIndex",
     "MultiplierRedeliveryBackoff",
     "OutgoingMessage",
     "PartitionsRoutingMode",
@@ -171,7 +172,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "ArrowMessages",
         "Message",
     ),
-    "pulsarx.message_id": ("MessageId",),
+    "pulsarx.message_id": ("MessageId", "MessageIndex"),
     "pulsarx.options.authentication": (
         "Authentication",
         "AuthenticationAthenz",

@@ -37,6 +37,10 @@ BACKLOG_QUOTA_POLICIES = (
     "consumer_backlog_eviction",
 )
 INACTIVE_TOPIC_MODES = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
+ENTRY_METADATA_INTERCEPTORS = (
+    "AppendBrokerTimestampMetadataInterceptor",
+    "AppendIndexMetadataInterceptor",
+)
 SUBSCRIPTION_TYPES = ("Exclusive", "Failover", "Shared", "Key_Shared")
 
 
@@ -92,6 +96,8 @@ class BrokerOption:
                 )
             return value
         if self.type is tuple:
+            if not self.default and value in ((), []):
+                return ()
             return check_choices(self.name, value, self.choices)
         if self.name in _ALWAYS_ON and value is False:
             raise ValueError(f"{self.name} cannot be turned off: PulsarX always does it")
@@ -233,6 +239,12 @@ _ROWS = (
      "MiB after which the next ledger is begun. Pulsar: 2048; less bounds the time of recovery."),
     ("managed_ledger_max_ledger_rollover_time_minutes", 240, 1, CENTURY_MINUTES, False, True,
      "Age after which the next ledger is begun with the next entry."),
+    ("broker_entry_metadata_interceptors", (), None, None, False, False,
+     "What the broker notes of each entry: with AppendBrokerTimestampMetadataInterceptor when it "
+     "was stored. The index is always known.",
+     ENTRY_METADATA_INTERCEPTORS),
+    ("exposing_broker_entry_metadata_to_client_enabled", False, None, None, False, False,
+     "Clients over a network that understand it are sent that of these two with each entry."),
     ("max_unacked_messages_per_consumer", 50_000, 0, INT32_MAX, False, False,
      "Shared, Key_Shared: a consumer with so many is given none until half are acknowledged."),
     ("max_unacked_messages_per_subscription", 200_000, 0, INT32_MAX, False, False,
@@ -340,6 +352,8 @@ class BrokerOptions:
     managed_ledger_max_entries_per_ledger: int
     managed_ledger_max_size_per_ledger_mbytes: int
     managed_ledger_max_ledger_rollover_time_minutes: int
+    broker_entry_metadata_interceptors: tuple[str, ...]
+    exposing_broker_entry_metadata_to_client_enabled: bool
     max_unacked_messages_per_consumer: int
     max_unacked_messages_per_subscription: int
     subscription_key_shared_use_consistent_hashing: bool
@@ -456,7 +470,7 @@ def option_of_text(name: str, text: str) -> Value:
         digits = text.removeprefix("-")
         value = int(text) if digits.isascii() and digits.isdigit() else text
     elif row.type is tuple:
-        value = tuple(each.strip() for each in text.split(","))
+        value = tuple(each.strip() for each in text.split(",")) if text else ()
     return row.check(value)
 
 

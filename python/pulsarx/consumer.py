@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pulsarx.ground.owner import MemberOwner
     from pulsarx.letters.letter_rules import LetterRules
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.message_id import MessageId
+    from pulsarx.message_id import MessageId, MessageIndex
     from pulsarx.options.members import ConsumerOptions
 
     class ConsumerLetters(Protocol):
@@ -528,9 +528,9 @@ class Consumer(Typed[T]):
         raise NotImplementedError
 
     @in_subclass
-    def seek(self, messageid: MessageId | int) -> None:
-        """Move the subscription: to behind a message id, or to the first message published at a
-        time.
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
+        """Move the subscription: to behind a message id, to a message by its index, or to the first
+        one published at a time.
 
         Before the first message of the topic it is the first, beyond the last the end. With several
         topics, a time, earliest and latest move all of them, an id its own alone. Everything before
@@ -538,13 +538,13 @@ class Consumer(Typed[T]):
 
         Args:
             messageid: A MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
-                delivered again only with `start_message_id_inclusive=True`), or a publish time in
-                milliseconds since 1970.
+                delivered again only with `start_message_id_inclusive=True`), a MessageIndex, whose
+                message is delivered next, or a publish time in milliseconds since 1970.
 
         Raises:
-            OperationNotSupported: A non-persistent topic; or an id that is of no topic of this
-                consumer.
-            ValueError: messageid is neither an id nor an int.
+            OperationNotSupported: A non-persistent topic; an id that is of no topic of this
+                consumer; or an index with several topics or partitions, of which each has its own.
+            ValueError: messageid is neither an id, an index nor an int.
             TypeError: The time is out of bounds.
             AlreadyClosed: The consumer is closed.
 

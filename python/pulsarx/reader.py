@@ -12,7 +12,7 @@ from pulsarx.ground.owner import client_is_closing, perform_for
 from pulsarx.ground.replaced_calls import replaceable
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork
-from pulsarx.message_id import MessageId
+from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -203,18 +203,19 @@ class Reader(Typed[T]):
         found: MessageId = perform_for(self.owner, self._cursor.positions.last_message_id)
         return found
 
-    def seek(self, messageid: MessageId | int) -> None:
-        """Continue behind a message id, or at the first message published at a time.
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
+        """Continue behind a message id, at the message of an index, or at the first one published
+        at a time.
 
         Args:
             messageid: A MessageId; with `start_message_id_inclusive=True` reading continues at it,
-                and `MessageId.latest` means the last message. Or a publish time in milliseconds
-                since 1970.
+                and `MessageId.latest` means the last message. Or a MessageIndex, at which it
+                continues, or a publish time in milliseconds since 1970.
 
         Raises:
-            OperationNotSupported: A non-persistent topic; or an id that is of no partition of the
-                topic.
-            ValueError: messageid is neither an id nor an int.
+            OperationNotSupported: A non-persistent topic; an id that is of no partition of the
+                topic; or an index on several partitions, of which each has its own.
+            ValueError: messageid is neither an id, an index nor an int.
             TypeError: The time is out of bounds.
             AlreadyClosed: The reader is closed.
         """
@@ -222,7 +223,7 @@ class Reader(Typed[T]):
         check_seek_target(messageid)
         perform_for(self.owner, self._seek, (messageid,))
 
-    def _seek(self, messageid: MessageId | int) -> None:
+    def _seek(self, messageid: MessageId | MessageIndex | int) -> None:
         positions: Any = self._cursor.positions
         self._cursor.seek(
             reader_position(positions, messageid, self._options.start_message_id_inclusive)

@@ -20,6 +20,9 @@ cdef void compacted_entry_encode(const CompactedPlace* place, uint8_t* data,
     memcpy(data + 16, &place.entry_id, 8)
     memcpy(data + 24, &place.first_message, 8)
     memcpy(data + 32, &place.message_count, 4)
+    # Little endian: the lower bits come first.
+    memcpy(data + 36, &place.broker_time_ms, 4)
+    memcpy(data + 6, <const uint8_t*>&place.broker_time_ms + 4, 2)
     checksum = crc32c(0, data + CHECKSUM_END, size - CHECKSUM_END)
     data[0] = 0x0E
     data[1] = 0x01
@@ -38,6 +41,9 @@ cdef int compacted_entry_decode(const uint8_t* data, uint32_t size,
     memcpy(&taken.entry_id, data + 16, 8)
     memcpy(&taken.first_message, data + 24, 8)
     memcpy(&taken.message_count, data + 32, 4)
+    taken.broker_time_ms = 0
+    memcpy(&taken.broker_time_ms, data + 36, 4)
+    memcpy(<uint8_t*>&taken.broker_time_ms + 4, data + 6, 2)
     if taken.ledger_id == 0 or taken.message_count == 0 or (
             taken.first_message > LEDGER_MESSAGES_END - taken.message_count):
         return STATUS_CORRUPT

@@ -6,7 +6,9 @@
        4     4  checksum         crc32c of bytes 0..3 and 8..63, seeded with the file's seed and
                                  this frame's offset
        8     8  entry_id         0 for the first, then one more each
-      16     8  durable_count    entries of this file known to be flushed when this one was written
+      16     8  durable_count    entries of this file known to be flushed when this one was written;
+                                 of the first entry first_index: the index in its topic of the
+                                 first message, 0: not said
       24     8  first_message    messages in this file before this entry
       32     8  publish_time_ms
       40     8  deliver_at_ms    0: at once
@@ -14,7 +16,7 @@
       52     4  sticky_hash      murmur3_32(0, ordering key, else key, else "NON_KEY") of the first
                                  message
       56     4  flags            EntryFlags
-      60     4  unused           zero
+      60     4  broker_time      when the broker stored it, in ms since 1970 modulo 2^32; 0: not said
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -39,6 +41,8 @@ cdef struct EntryFrame:
     int64_t deliver_at_ms
     uint32_t sticky_hash
     uint32_t flags
+    uint64_t first_index     # of the first entry of a file alone
+    uint32_t broker_time
 
 cdef inline bint entry_frame_count_holds(const EntryFrame* frame) noexcept nogil:
     """Whether an entry of this size can hold so many messages."""

@@ -14,7 +14,7 @@ cdef extern from *:
         uint32_t entry_size, checksum;
         uint64_t entry_id, durable_count, first_message;
         int64_t publish_time_ms, deliver_at_ms;
-        uint32_t message_count, sticky_hash, flags, unused;
+        uint32_t message_count, sticky_hash, flags, broker_time;
     };
     _Static_assert(sizeof(struct pulsarx_frame_bytes) == 64, "a frame is 64 bytes");
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -31,7 +31,7 @@ cdef extern from *:
         uint32_t message_count
         uint32_t sticky_hash
         uint32_t flags
-        uint32_t unused
+        uint32_t broker_time
 
 
 cdef inline uint32_t frame_checksum(const uint8_t* data, uint32_t seed,
@@ -47,14 +47,15 @@ cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t of
     built.entry_size = frame.entry_size
     built.checksum = 0
     built.entry_id = frame.entry_id
-    built.durable_count = frame.durable_count
+    # Nothing is flushed in front of the first entry.
+    built.durable_count = frame.durable_count if frame.entry_id else frame.first_index
     built.first_message = frame.first_message
     built.publish_time_ms = frame.publish_time_ms
     built.deliver_at_ms = frame.deliver_at_ms
     built.message_count = frame.message_count
     built.sticky_hash = frame.sticky_hash
     built.flags = frame.flags
-    built.unused = 0
+    built.broker_time = frame.broker_time
     memcpy(room, &built, sizeof(built))
     built.checksum = frame_checksum(room, seed, offset)
     memcpy(room + 4, &built.checksum, 4)
@@ -71,14 +72,16 @@ cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset,
         if words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]:
             return STATUS_CORRUPT
         return STATUS_END
-    if found.entry_size > ENTRY_SIZE_MAX or found.unused != 0:
+    if found.entry_size > ENTRY_SIZE_MAX:
         return STATUS_CORRUPT
     if found.checksum != frame_checksum(data, seed, offset):
         return STATUS_CORRUPT
     frame.entry_size = found.entry_size
     frame.message_count = found.message_count
     frame.entry_id = found.entry_id
-    frame.durable_count = found.durable_count
+    frame.durable_count = found.durable_count if found.entry_id else 0
+    frame.first_index = 0 if found.entry_id else found.durable_count
+    frame.broker_time = found.broker_time
     frame.first_message = found.first_message
     frame.publish_time_ms = found.publish_time_ms
     frame.deliver_at_ms = found.deliver_at_ms

@@ -85,6 +85,7 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
     self.memory = settings.path == NULL
     self.entry_count_max = settings.entry_count_max
     self.size_max = settings.size_max
+    self.first_index = settings.first_index
     self.publish_on_flush = settings.publish_on_flush
     self.zero_space = settings.zero_space
     self.published = settings.published
@@ -185,6 +186,7 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
         return status
     frame.entry_id = self.entry_count
     frame.first_message = self.message_count
+    frame.first_index = self.first_index
     frame.durable_count = atomic_load_u64(&self.durable_count)
     if not entry_frame_place_holds(frame):
         return STATUS_LEDGER_FULL
@@ -266,6 +268,8 @@ cdef void ledger_append_fence(LedgerAppend* self) noexcept nogil:
 cdef void ledger_append_follow(LedgerAppend* self, LedgerAppend* full) noexcept nogil:
     invariant(self.entry_count == 0 and atomic_load_u32(&full.state) != LEDGER_OPEN)
     self.before = full
+    # Nothing is added to the full one any more.
+    self.first_index = full.first_index + full.message_count
 
 
 cdef void ledger_append_forget(LedgerAppend* self) noexcept nogil:

@@ -7,7 +7,7 @@ another.
 
   offset  size  header (at 0, and once more at 2048)
        0     8  magic "PULSARXL"
-       8     4  format_version   1
+       8     4  format_version   2; 1: without first_index and broker_time in its frames
       12     4  checksum         crc32c of bytes 0..11 and 16..511
       16    16  uuid             of the file; seed of all other checksums: crc32c(uuid)
       32     8  created_ms
@@ -53,7 +53,8 @@ same end.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum LedgerFormat:
-    LEDGER_FORMAT_VERSION = 1
+    LEDGER_FORMAT_VERSION = 2
+    LEDGER_FORMAT_VERSION_LEAST = 1
     LEDGER_SECTOR_SIZE = 512
     LEDGER_SEAL_OFFSET = 512
     LEDGER_CUT_OFFSET = 1024

@@ -72,7 +72,7 @@ cdef int header_sector_decode(const uint8_t* sector, LedgerHeader* header) noexc
         return STATUS_FOREIGN
     if get_u32(sector + 12) != checksum_around(0, sector, 12, LEDGER_SECTOR_SIZE):
         return STATUS_CORRUPT
-    if get_u32(sector + 8) != LEDGER_FORMAT_VERSION:
+    if not LEDGER_FORMAT_VERSION_LEAST <= get_u32(sector + 8) <= LEDGER_FORMAT_VERSION:
         return STATUS_UNSUPPORTED
     memcpy(header.uuid, sector + 16, 16)
     header.created_ms = <int64_t>get_u64(sector + 32)

@@ -43,6 +43,7 @@ cdef struct LedgerAppend:
     uint64_t end                      # written bytes; atomic
     uint64_t entry_count              # written; atomic
     uint64_t message_count
+    uint64_t first_index              # in its topic of the first message
     uint64_t prepared_end             # atomic; allocated, with zeros where the thread prepared
     uint64_t entry_count_max          # roll-over limits
     uint64_t size_max

@@ -20,6 +20,7 @@ def test_what_is_written_is_read():
         memset(&found, 0, sizeof(found))
         place.ledger_id, place.entry_id = ledger_id, 4
         place.first_message, place.message_count = first_message, count
+        place.broker_time_ms = 0xFEDC12345678
         memset(data, 1, 60)
         compacted_entry_encode(&place, data, 60)
         assert data[0] == 0x0E and data[1] == 1 and data[40] == 1
@@ -27,4 +28,5 @@ def test_what_is_written_is_read():
         if status == STATUS_OK:
             assert (found.ledger_id, found.entry_id) == (7, 4)
             assert (found.first_message, found.message_count) == (first_message, count)
+            assert found.broker_time_ms == 0xFEDC12345678
     assert compacted_entry_decode(data, 49, &found) == STATUS_CORRUPT

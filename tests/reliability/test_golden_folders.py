@@ -252,7 +252,7 @@ def another_folder_format(patch: pytest.MonkeyPatch) -> None:
 
 
 def another_commit_format(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(catalogue_file, "_VERSION", "2")
+    patch.setitem(catalogue_file._VERSIONS, "commit", "2")
 
 
 def new_operation(patch: pytest.MonkeyPatch) -> None:

@@ -360,6 +360,25 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
         }
         return PeekedMessage(self._channel.perform("topics.examine_message", arguments))
 
+    def get_message_id_by_index(self, topic: str, index: int) -> MessageId:
+        """Return the id of the message of an index, which counts all messages that a non-partitioned
+        topic ever had; see `Message.index`. A Pulsar broker names the entry alone.
+
+        Args:
+            topic: A name.
+            index: From 0.
+
+        Raises:
+            NotAllowedError: There is no such message, or not any more.
+            OperationNotSupported: The topic has partitions, or is non-persistent.
+            TopicNotFound: There is no such topic.
+            ValueError: index is negative.
+        """
+        arguments = {"topic": topic, "index": index}
+        found = self._channel.perform("topics.get_message_id_by_index", arguments)
+        made: MessageId = MessageId.from_text(found)
+        return made
+
     # Compacting -----------------------------------------------------------------------------------
 
     def trigger_compaction(self, topic: str) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.message.message import Message
-    from pulsarx.message_id import MessageId
+    from pulsarx.message_id import MessageId, MessageIndex
 
 READING = ("read_next",)
 
@@ -54,18 +54,19 @@ class Reader(Receiving):
         """
         return bool(self._reader.has_message_available())
 
-    async def seek(self, messageid: MessageId | int) -> None:
-        """Continue behind a message id, or at the first message published at a time.
+    async def seek(self, messageid: MessageId | MessageIndex | int) -> None:
+        """Continue behind a message id, at the message of an index, or at the first one published
+        at a time.
 
         Args:
             messageid: A MessageId; with `start_message_id_inclusive=True` reading continues at it,
-                and `MessageId.latest` means the last message. Or a publish time in milliseconds
-                since 1970.
+                and `MessageId.latest` means the last message. Or a MessageIndex, at which it
+                continues, or a publish time in milliseconds since 1970.
 
         Raises:
-            OperationNotSupported: A non-persistent topic; or an id that is of no partition of the
-                topic.
-            ValueError: messageid is neither an id nor an int.
+            OperationNotSupported: A non-persistent topic; an id that is of no partition of the
+                topic; or an index on several partitions, of which each has its own.
+            ValueError: messageid is neither an id, an index nor an int.
             TypeError: The time is out of bounds.
             AlreadyClosed: The reader is closed.
         """

@@ -30,7 +30,9 @@ _BLOCK = 1 << 20
 class FoundLedger:
     """One ledger in a file. A value."""
 
-    __slots__ = ("at", "file_id", "headless", "name", "path", "sealed", "size", "source", "uuid")
+    __slots__ = (
+        "at", "file_id", "first_index", "headless", "name", "path", "sealed", "size", "source", "uuid",
+    )  # fmt: skip
 
     def __init__(self, path: str, source: str, file_id: int, at: int, file: LedgerFile) -> None:
         self.path: str = path  # of the copy
@@ -39,6 +41,8 @@ class FoundLedger:
         self.at: int = at  # where it begins
         self.uuid: str = file.uuid.hex()
         self.headless: bool = file.headless
+        # Of its first message, as its first entry says it; -1: it does not.
+        self.first_index: int = file.said_first_index(file.mapped_size) or -1
         self.name: Any = None  # its NameRecord; None: it has none
         self.sealed: bool = False  # with a footer that holds
         self.size: int = 0  # bytes, to the end of the footer; 0: to where the next one begins

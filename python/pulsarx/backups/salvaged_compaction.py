@@ -75,7 +75,7 @@ def holds_survivors(path: str, at: int, size: int) -> bool:
 def _place_of(entry: bytes) -> tuple[int, int, int, int] | None:
     """The place that an entry of a compacted ledger had: ledger, entry, first message, messages."""
     head, behind = entry[:_PLACE_SIZE], entry[_PLACE_SIZE : _PLACE_SIZE + 2]
-    if behind != _MAGIC or any(head[6:8]) or any(head[36:40]):
+    if behind != _MAGIC:
         return None
     ledger_id, entry_id, first = (int.from_bytes(head[at : at + 8], "little") for at in (8, 16, 24))
     return ledger_id, entry_id, first, int.from_bytes(head[32:36], "little")

@@ -231,9 +231,10 @@ class SalvagedState:
         if place.compacted:
             self._put_compaction(place, summary, path, known)
             return
-        sealed_ms = 0
+        sealed_ms, first_index = 0, found.first_index
         if isinstance(known, LedgerRecord):
             sealed_ms = known.sealed_ms
+            first_index = max(first_index, known.first_index)
             self._tell_lost(place, known, known.message_count - summary.message_count - told)
         self._ledgers.setdefault(place.topic, []).append(
             LedgerRecord(
@@ -248,6 +249,7 @@ class SalvagedState:
                 summary.last_publish_ms,
                 sealed_ms or wall_ms(),
                 damaged,
+                first_index=first_index,
             )
         )
 

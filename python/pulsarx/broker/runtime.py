@@ -156,6 +156,11 @@ class BrokerRuntime:
         self.settings = settings
         self.clock: Clock | SystemClock = settings.clock
         self.options: BrokerOptions = settings.options
+        stamps = "AppendBrokerTimestampMetadataInterceptor"
+        # Of what entries are stored with its time; None: with none.
+        self.stamp_clock: Clock | SystemClock | None = (
+            self.clock if stamps in self.options.broker_entry_metadata_interceptors else None
+        )
         self.durability: str = settings.durability
         self.durability_code: int = DURABILITIES[settings.durability]
         self.decompressed_size_max: int = max(settings.options.max_message_size, 1 << 27)

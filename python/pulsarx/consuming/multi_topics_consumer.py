@@ -7,10 +7,10 @@ from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx.consumer import Consumer
-from pulsarx.consuming.seek_position import check_seek_target
+from pulsarx.consuming.seek_position import check_index_of_one, check_seek_target
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.owner import perform_for
-from pulsarx.message_id import MessageId
+from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.schema.schema import T
 from pulsarx.topic_name import TopicName
@@ -105,12 +105,12 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
             "of one"
         )
 
-    def seek(self, messageid: MessageId | int) -> None:
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
         self.require_open()
         check_seek_target(messageid)
         perform_for(self.owner, self._seek, (messageid,))
 
-    def _seek(self, messageid: MessageId | int) -> None:
+    def _seek(self, messageid: MessageId | MessageIndex | int) -> None:
         if isinstance(messageid, MessageId):
             ledger_id = messageid.ledger_id()
             if 0 <= ledger_id != INT64_MAX:  # neither end of a topic
@@ -122,6 +122,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
                     )
                 member.seek(messageid)
                 return
+        check_index_of_one(messageid, self.topic(), len(self.members()))
         with_each(self.members(), lambda member: member.seek(messageid))
 
     def _receiver_of(self, message: Message) -> TopicConsumer | None:

@@ -9,10 +9,15 @@ from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.ledgers.compacted_view import positions_to_read
 from pulsarx.consuming.partition_follower import PartitionFollower
-from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
+from pulsarx.consuming.seek_position import (
+    check_index_of_one,
+    check_seek_target,
+    reader_position,
+    start_position,
+)
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.owner import perform_for
-from pulsarx.message_id import MessageId
+from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.options.members import decryption_of
 from pulsarx.reader import Reader
 from pulsarx.schema.schema import T
@@ -93,14 +98,15 @@ class PartitionedReader(Reader[T]):
             detail=f"get_last_message_id of {len(self._partitions)} partitions; ask a reader of one"
         )
 
-    def seek(self, messageid: MessageId | int) -> None:
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
         self._core.require_open()
         check_seek_target(messageid)
         perform_for(self.owner, self._seek, (messageid,))
 
-    def _seek(self, messageid: MessageId | int) -> None:
+    def _seek(self, messageid: MessageId | MessageIndex | int) -> None:
         with self._growing:
             partitions = list(self._partitions)
+        check_index_of_one(messageid, self._name, len(partitions))
         if isinstance(messageid, MessageId) and messageid not in _EVERYWHERE:
             partitions = [each for each in partitions if _is_of(messageid, each[1])]
             if not partitions:

@@ -7,7 +7,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target, seek_position
 from pulsarx.ground.owner import perform_for
-from pulsarx.message_id import MessageId
+from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
@@ -55,12 +55,12 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
     def _last_message_id(self) -> MessageId:
         return self._subscription.positions.last_message_id()
 
-    def seek(self, messageid: MessageId | int) -> None:
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
         self.require_open()
         check_seek_target(messageid)
         perform_for(self.owner, self._seek, (messageid,))
 
-    def _seek(self, messageid: MessageId | int) -> None:
+    def _seek(self, messageid: MessageId | MessageIndex | int) -> None:
         positions = self._subscription.positions
         inclusive = self._options.start_message_id_inclusive
         self._subscription.seek(lambda: seek_position(positions, messageid, inclusive))

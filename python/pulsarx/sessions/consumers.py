@@ -259,6 +259,7 @@ class SessionConsumers:
         def make(sink: EntrySink, subscription: Subscription) -> SessionConsumer:
             assert isinstance(sink, ConnectionSink)
             sink.counts_left_out = self._context.gives_for_left_out
+            sink.exposes = self._context.exposes
             made = SessionConsumer(sink, subscription, topic.keeps_messages)
             if kind == ConsumerType.Failover and self._context.protocol_version >= ACTIVITY_SINCE:
                 made.follow_activity(sink)

@@ -4,6 +4,7 @@ client said of itself."""
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker_options import ENTRY_METADATA_INTERCEPTORS
 from pulsarx.topic_name import TopicName
 from pulsarx.wire.frames import frame_encode
 from pulsarx.wire.server_errors import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker_options import BrokerOptions
     from pulsarx.broker.topics.topic import Topic
 
     Values = dict[str, Any]
@@ -107,6 +109,7 @@ class SessionContext:
         self.knows_kept: Any = False  # that a receipt says which messages of a batch were new
         self.listens_late: Any = False  # it knows a consumer from its first FLOW on
         self.gives_for_left_out: Any = False  # permits, see ConnectionSink
+        self.exposes = 0  # fields of BrokerEntryMetadata, see ConnectionSink
         self.tries_again: Any = False  # in vain, when it is told SubscriptionNotFound
 
     def client_said(self, values: Values) -> None:
@@ -120,6 +123,9 @@ class SessionContext:
         self.listens_late = version.startswith("Pulsar-Go")
         self.gives_for_left_out = version.startswith(_GIVE_FOR_LEFT_OUT)
         self.tries_again = version.startswith(_TRY_AGAIN)
+        features = values["feature_flags"] or {}
+        if features.get("supports_broker_entry_metadata"):
+            self.exposes = _exposed(self.broker.runtime.options)
 
     def tell(self, name: str, entry: bytes | None = None, **values: Any) -> None:
         if self.is_guest and name != "SEND_ERROR" and values.get("error") in _CLOSED:
@@ -148,6 +154,14 @@ class SessionContext:
     def kept_topic(self, name: str) -> Topic:
         """The topic of a guest, which reads the ledgers itself."""
         return self.topic(TopicName.of(name), create=False).require_kept("use from another process")
+
+
+def _exposed(options: BrokerOptions) -> int:
+    """Which fields of BrokerEntryMetadata clients are sent, as ConnectionSink has it."""
+    if not options.exposing_broker_entry_metadata_to_client_enabled:
+        return 0
+    kinds = options.broker_entry_metadata_interceptors
+    return sum(1 << at for at, each in enumerate(ENTRY_METADATA_INTERCEPTORS) if each in kinds)
 
 
 def error_of_gone(topic: SubscriptionHost) -> Exception | None:

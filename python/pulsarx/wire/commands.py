@@ -67,6 +67,7 @@ SCHEMA = Schema(
 FEATURES = Schema(
     "FeatureFlags",
     supports_auth_refresh=_may(1, _BOOL, False),
+    supports_broker_entry_metadata=_may(2, _BOOL, False),
     supports_topic_watchers=_may(4, _BOOL, False),
     supports_partitions_without_auto_creation=_may(5, _BOOL, False),
 )

@@ -2,13 +2,23 @@
 """Body of connection_sink.pxd."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx._core.byte_writer cimport (
+    ByteWriter, byte_writer_start, byte_writer_u32_be, byte_writer_varint,
+)
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.message.chunked_message cimport Chunk
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+
+cdef enum BrokerEntryMetadata:
+    BROKER_METADATA_MAGIC_LOW = 0x02     # behind 0x0e
+    TAG_BROKER_TIMESTAMP = 1 << 3
+    TAG_INDEX = 2 << 3
+    BROKER_METADATA_SIZE_MAX = 28
 
 
 cdef class ConnectionSink(EntrySink):
@@ -37,7 +47,7 @@ cdef class ConnectionSink(EntrySink):
             view = self.view
             claimed = self.claim_slice(view)
             if claimed:
-                found = deliveries(view, claimed)
+                found = deliveries(view, claimed, self.exposes)
                 if not is_pushed:
                     self.permits -= <int64_t>len(claimed)
                 if view.chunked is not None:
@@ -72,8 +82,57 @@ cdef class ConnectionSink(EntrySink):
         return claimed
 
 
-cdef list deliveries(EntryView view, list claimed):
-    cdef bytes entry = PyBytes_FromStringAndSize(<const char*>view.c_entry, view.entry_size)
+cdef bytes broker_metadata(LedgerFile file, uint64_t ledger_id, const uint8_t* entry,
+                           uint64_t last_message, uint32_t exposes):
+    """What stands in front of an entry: 0x0e02, size, BrokerEntryMetadata, whose index is that of
+    the entry's last message; nothing, where nothing of it is known."""
+    cdef uint8_t fields[BROKER_METADATA_SIZE_MAX]
+    cdef uint8_t head[6]
+    cdef ByteWriter writer
+    cdef int64_t time_ms = file.c_broker_time(entry) if exposes & EXPOSED_BROKER_TIME else 0
+    cdef int64_t first = file.c_first_index(ledger_id) if exposes & EXPOSED_INDEX else -1
+    cdef uint32_t size
+    byte_writer_start(&writer, fields, BROKER_METADATA_SIZE_MAX)
+    if time_ms > 0:
+        byte_writer_varint(&writer, TAG_BROKER_TIMESTAMP)
+        byte_writer_varint(&writer, <uint64_t>time_ms)
+    if first >= 0:
+        byte_writer_varint(&writer, TAG_INDEX)
+        byte_writer_varint(&writer, <uint64_t>first + last_message)
+    size = <uint32_t>(writer.at - fields)
+    if size == 0:
+        return b""
+    head[0] = 0x0E
+    head[1] = BROKER_METADATA_MAGIC_LOW
+    byte_writer_start(&writer, head + 2, 4)
+    byte_writer_u32_be(&writer, size)
+    return head[:6] + fields[:size]
+
+
+cdef LedgerFile file_of(list pins, uint64_t ledger_id):
+    """The one that holds the entries of a ledger."""
+    for pin in pins:
+        if (<LedgerFile>pin).first_indexes is None:
+            if (<LedgerFile>pin).ledger_id == ledger_id:
+                return pin
+        elif ledger_id in (<LedgerFile>pin).first_indexes:
+            return pin
+    return None
+
+
+cdef bytes chunk_bytes(EntryView view, const Chunk* chunk, uint32_t exposes):
+    cdef bytes entry = PyBytes_FromStringAndSize(<const char*>chunk.entry, chunk.entry_size)
+    cdef LedgerFile file
+    if exposes:
+        file = file_of(view.chunked.pins, chunk.ledger_id)
+        if file is not None:
+            return broker_metadata(file, chunk.ledger_id, chunk.entry, chunk.message,
+                                   exposes) + entry
+    return entry
+
+
+cdef list deliveries(EntryView view, list claimed, uint32_t exposes):
+    cdef bytes entry
     cdef dict by_count = {}
     cdef list found = []
     cdef Chunk* chunk
@@ -82,10 +141,13 @@ cdef list deliveries(EntryView view, list claimed):
         # All its chunks, one behind the other, each for a permit: clients give one for each.
         for number in range(view.chunked.count):
             chunk = &view.chunked.chunks[number]
-            found.append((chunk.ledger_id, chunk.entry_id,
-                          PyBytes_FromStringAndSize(<const char*>chunk.entry, chunk.entry_size),
+            found.append((chunk.ledger_id, chunk.entry_id, chunk_bytes(view, chunk, exposes),
                           claimed[0][1], None, 0, 0))
         return found
+    entry = PyBytes_FromStringAndSize(<const char*>view.c_entry, view.entry_size)
+    if exposes and type(view.pin) is LedgerFile:
+        entry = broker_metadata(view.pin, view.ledger_id, view.c_entry,
+                                view.first_message + view.message_count - 1, exposes) + entry
     for index, count in claimed:
         by_count.setdefault(count, []).append(index)
     for count, indexes in by_count.items():

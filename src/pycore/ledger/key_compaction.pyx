@@ -450,10 +450,12 @@ cdef class KeyCompaction:
         place.entry_id = reader.c_frame.entry_id
         place.first_message = reader.c_frame.first_message
         place.message_count = reader.c_frame.message_count
+        place.broker_time_ms = <uint64_t>reader.span.file.c_broker_time(reader.c_entry)
         frame = reader.c_frame
         frame.entry_size = <uint32_t>total
         frame.message_count = survivors
         frame.flags = flags
+        frame.broker_time = 0            # the place says it
         with nogil:
             if entry != data + COMPACTED_HEADER_SIZE:
                 memcpy(data + COMPACTED_HEADER_SIZE, entry, size)

@@ -1,7 +1,7 @@
 """A ledger file mapped to be read. An object that points into the mapping holds the LedgerFile.
 Needs the GIL unless it says nogil."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader
 from pulsarx._core.ledger_index cimport LedgerIndex
@@ -30,6 +30,19 @@ cdef class LedgerFile:
     cdef readonly bint is_shown          # path is what errors call it, and not where it lies
     cdef readonly uint64_t at            # where it begins in the file at path; 0 unless merged
     cdef AppendIndex append_index        # keeps c_index of a file that is being written
+    # The index in its topic of the first message; -1: not known.
+    cdef public int64_t first_index
+    # Of a compacted file, by the id of the topic's ledger: that of the first message there.
+    cdef public dict first_indexes
+    cdef int64_t c_first_index(self, uint64_t ledger_id) except -2
+    """The index of the first message of a ledger, whose entries the file holds; -1: not known."""
+
+    cdef bint says_time(self, int64_t time_ms) noexcept
+    """Whether c_broker_time can return it."""
+
+    cdef int64_t c_broker_time(self, const uint8_t* entry) noexcept
+    """When the broker stored an entry of the file, in ms since 1970; 0: not said."""
+
     cdef int c_footer_load(self) except -1
     cdef uint64_t c_size_now(self) except? 0
     """How many bytes the file has by now."""

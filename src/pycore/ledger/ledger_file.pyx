@@ -8,10 +8,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.errno cimport EIO, ENOMEM
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.batch_decode cimport entry_check
+from pulsarx._core.compacted_entry cimport COMPACTED_HEADER_SIZE
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport *
@@ -30,6 +31,9 @@ import os
 from pulsarx._pycore.ledger.ledger_recovery import seal_recovered
 from pulsarx.errors import CorruptDataError
 
+# 32 bits of milliseconds are 49 days; a clock may have been set back since the file was made.
+cdef int64_t BEFORE_CREATED_MS = 20 * 86400000
+
 # Addresses only. The largest ledger that options allow, and its last entry, fit.
 cdef uint64_t GROWING_SIZE = <uint64_t>65 << 30
 
@@ -42,6 +46,7 @@ cdef class LedgerFile:
         memset(&self.c_read, 0, sizeof(self.c_read))
         memset(&self.c_header, 0, sizeof(self.c_header))
         self.c_index = NULL
+        self.first_index = -1
 
     def __dealloc__(self):
         if self.c_is_read:
@@ -172,6 +177,37 @@ cdef class LedgerFile:
         self.c_index = &self.c_sealed_index
         self.c_footer_known = True
         return 0
+
+    def said_first_index(self, end: int) -> int:
+        """The index of its first message as the first entry says it; 0: it does not, or there is
+        none below end."""
+        cdef EntryFrame frame
+        if self.unborn or ledger_read_frame(&self.c_read, LEDGER_HEADER_SIZE, end,
+                                            &frame) != STATUS_OK or frame.entry_id:
+            return 0
+        return frame.first_index
+
+    cdef int64_t c_first_index(self, uint64_t ledger_id) except -2:
+        if self.first_indexes is None:
+            return self.first_index
+        return self.first_indexes.get(ledger_id, -1)
+
+    cdef bint says_time(self, int64_t time_ms) noexcept:
+        return 0 <= time_ms - (self.c_header.created_ms - BEFORE_CREATED_MS) < <int64_t>1 << 32
+
+    cdef int64_t c_broker_time(self, const uint8_t* entry) noexcept:
+        cdef uint32_t low = 0
+        cdef int64_t time_ms = 0
+        cdef int64_t begin = self.c_header.created_ms - BEFORE_CREATED_MS
+        if self.first_indexes is not None:
+            entry -= COMPACTED_HEADER_SIZE
+            memcpy(&time_ms, entry + 36, 4)
+            memcpy(<uint8_t*>&time_ms + 4, entry + 6, 2)
+            return time_ms
+        memcpy(&low, entry - 4, 4)           # the end of the frame
+        if low == 0 or self.c_header.created_ms == 0:
+            return 0
+        return begin + <int64_t><uint32_t>(low - <uint32_t><uint64_t>begin)
 
     def summary(self) -> LedgerSummary:
         """Counts, end and times of a sealed file."""

@@ -65,13 +65,13 @@ cdef class LedgerWriter:
                entry_count_max: int, size_max: int,
                publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
                slot: int, folder_id: bytes, name_record: bytes = b"",
-               flushed_later: bool = False) -> LedgerWriter:
+               flushed_later: bool = False, first_index: int = 0) -> LedgerWriter:
         """Create the file, which must not exist; path None: in memory. The slot shows its end from
         here on.
 
         folder_id: of the data directory it is for. name_record: of `name_record_bytes`; b"": the
         file does not say whose it is. flushed_later: the caller calls flush_sealed, and a power cut
-        before may take the file.
+        before may take the file. first_index: of the topic's messages, that of its first one.
         """
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
@@ -97,6 +97,7 @@ cdef class LedgerWriter:
             settings.name_record = <const uint8_t*>PyBytes_AS_STRING(name_record)
         settings.entry_count_max = entry_count_max
         settings.size_max = size_max
+        settings.first_index = first_index
         settings.publish_on_flush = publish_on_flush
         settings.zero_space = zero_space
         settings.flushed_later = flushed_later
@@ -126,6 +127,11 @@ cdef class LedgerWriter:
             error = ledger_error(&self.c_ledger)
         return raise_status(status, error,
                             f"{what} ledger {self.ledger_id} at {self.path or 'memory'}")
+
+    @property
+    def first_index(self) -> int:
+        """The index in its topic of its first message."""
+        return self.c_ledger.first_index
 
     cdef int follow(self, LedgerWriter full) except -1:
         self.before = full

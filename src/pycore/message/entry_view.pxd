@@ -129,5 +129,8 @@ cdef object entry_view_key_wanted(EntryView view)
 """Return the function to call without a mutex before a message in chunks is joined, as of
 KeyWanted; None: nothing. With the mutex held."""
 
+cdef int64_t entry_first_index(EntryView view) except -2
+"""Return the index in its topic of the first message of its ledger; -1: not known, or none."""
+
 cdef uint64_t entry_view_offset(EntryView view) noexcept
 """Return where the frame of an entry of a ledger lies in its file."""

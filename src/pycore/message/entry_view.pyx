@@ -306,6 +306,12 @@ cdef inline int set_plain(EntryView view, bytes plain) except -1:
     return 0
 
 
+cdef int64_t entry_first_index(EntryView view) except -2:
+    if type(view.pin) is not LedgerFile:
+        return -1
+    return (<LedgerFile>view.pin).c_first_index(view.ledger_id)
+
+
 cdef uint64_t entry_view_offset(EntryView view) noexcept:
     return <uint64_t>(view.c_entry - (<LedgerFile>view.pin).c_read.base) - ENTRY_FRAME_SIZE
 

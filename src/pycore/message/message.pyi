@@ -51,6 +51,17 @@ class Message(Generic[T]):
     def deliver_at(self) -> int:
         """Return when it was to be delivered at the earliest, in milliseconds since 1970; 0 when
         no delay was given. Not in the official client."""
+    def broker_publish_timestamp(self) -> int:
+        """Return when the broker stored it, in milliseconds since 1970; 0 where it was stored while
+        the option `broker_entry_metadata_interceptors` had no
+        `AppendBrokerTimestampMetadataInterceptor`."""
+    def index(self) -> int:
+        """Return its number among all messages that its topic or partition ever had, from 0; -1 on
+        a non-persistent topic.
+
+        It stays the same when messages in front are trimmed, compacted or offloaded. A message in
+        chunks counts as many as it has chunks, and its index is that of the last one.
+        """
     def message_id(self) -> MessageId:
         """Return the place where it is stored: ledger, entry, batch index."""
     def topic_name(self) -> str:

@@ -18,8 +18,9 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._pycore.message.entry_view cimport (
     DECODING_BYTES, DECODING_PAYLOAD, DECODING_UNKNOWN, DECODING_VERSION, ENTRY_PLAIN,
-    ENTRY_UNREADABLE, Decoding, EntryContext,
+    ENTRY_UNREADABLE, Decoding, EntryContext, entry_first_index,
 )
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.message_id cimport (
     MessageId, message_id_chunked, message_id_new,
@@ -163,6 +164,26 @@ cdef class Message:
         cdef MessageMetadata metadata
         entry_metadata(self, &metadata)
         return metadata.deliver_at_ms
+
+    def broker_publish_timestamp(self) -> int:
+        """Return when the broker stored it, in milliseconds since 1970; 0 where it was stored while
+        the option `broker_entry_metadata_interceptors` had no
+        `AppendBrokerTimestampMetadataInterceptor`."""
+        if type(self.entry.pin) is not LedgerFile:
+            return 0
+        return (<LedgerFile>self.entry.pin).c_broker_time(self.entry.c_entry)
+
+    def index(self) -> int:
+        """Return its number among all messages that its topic or partition ever had, from 0; -1 on
+        a non-persistent topic.
+
+        It stays the same when messages in front are trimmed, compacted or offloaded. A message in
+        chunks counts as many as it has chunks, and its index is that of the last one.
+        """
+        cdef int64_t first = entry_first_index(self.entry)
+        if first < 0:
+            return -1
+        return first + message_ordinal(self) + message_extent(self) - 1
 
     def message_id(self) -> MessageId:
         """Return the place where it is stored: ledger, entry, batch index."""

@@ -135,6 +135,7 @@ cdef class TimeoutDue:
 cdef class LedgerPublisher(EntryPublisher):
     cdef LedgerTail tail
     cdef ClockCore clock                 # of the send timeout
+    cdef ClockCore stamp_clock           # entries are stored with its time; None: without one
     cdef Timer timer                     # of the oldest entry that was pending; None: not armed
     cdef TimeoutDue timeout_due_call
     cdef Receipt timed_out               # the newest of what was given up; it may be stored yet
@@ -152,6 +153,10 @@ cdef class LedgerPublisher(EntryPublisher):
 
     cdef int append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1
     """Append to the topic's open ledger, rolling it over when it is full."""
+
+    cdef bint can_stamp(self, LedgerWriter writer) except -1
+    cdef int64_t stamp(self, EntryFrame* frame) except? -1
+    """Note in it when it is stored. Return that, or when it was published, if that is later."""
 
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
     cdef int fail(self, object error) except -1

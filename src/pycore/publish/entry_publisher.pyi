@@ -32,6 +32,7 @@ class LedgerPublisher(EntryPublisher):
         durability: int,
         clock: ClockCore | None = None,
         send_timeout_ms: int = 0,
+        stamp_clock: ClockCore | None = None,
     ) -> None:
         """durability: 1 sync, 2 interval, 3 os. send_timeout_ms: how long on the clock an entry may
-        be pending; 0 and less: for ever."""
+        be pending; 0 and less: for ever. stamp_clock: entries are stored with its time."""

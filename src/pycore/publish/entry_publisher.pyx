@@ -180,9 +180,11 @@ cdef class LedgerPublisher(EntryPublisher):
 
     def __init__(self, str topic_name not None, LedgerTail tail not None,
                  CompletionQueue completions not None, uint32_t durability,
-                 ClockCore clock=None, int64_t send_timeout_ms=0) -> None:
+                 ClockCore clock=None, int64_t send_timeout_ms=0,
+                 ClockCore stamp_clock=None) -> None:
         """durability: 1 sync, 2 interval, 3 os. send_timeout_ms: how long on the clock an entry may
-        be pending; 0 and less: for ever."""
+        be pending; 0 and less: for ever. stamp_clock: entries are stored with its time."""
+        self.stamp_clock = stamp_clock
         self.topic_name = topic_name
         self.tail = tail
         self.partition = tail.partition
@@ -262,6 +264,10 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef uint32_t state
         cdef int status
         cdef bint quietly = self.came_over is not None
+        cdef int64_t at_ms = frame.publish_time_ms
+        frame.broker_time = 0
+        if self.stamp_clock is not None:
+            at_ms = self.stamp(frame)
         while True:
             writer = self.tail.writer
             if writer is None:
@@ -269,8 +275,11 @@ cdef class LedgerPublisher(EntryPublisher):
                 continue
             state = atomic_load_u32(&writer.c_ledger.state)
             if state == LEDGER_FENCED or (state == LEDGER_OPEN
-                                          and frame.publish_time_ms >= self.tail.roll_over_at_ms):
-                self.tail.roll_over(writer, frame.publish_time_ms)
+                                          and at_ms >= self.tail.roll_over_at_ms):
+                self.tail.roll_over(writer, at_ms)
+                continue
+            if state == LEDGER_OPEN and self.stamp_clock is not None and not self.can_stamp(writer):
+                self.tail.roll_over(writer, at_ms)
                 continue
             if frame.entry_size > GIL_KEPT_UP_TO or not (
                     ledger_append_is_brief(&writer.c_ledger, frame.entry_size)):
@@ -283,7 +292,7 @@ cdef class LedgerPublisher(EntryPublisher):
             # Refused without an error: another producer has just begun to roll the ledger over.
             if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
                     status == STATUS_IO and ledger_error(&writer.c_ledger) == 0):
-                self.tail.roll_over(writer, frame.publish_time_ms)
+                self.tail.roll_over(writer, at_ms)
                 continue
             self.refuse(status, writer, frame)
         receipt.writer = writer
@@ -292,9 +301,19 @@ cdef class LedgerPublisher(EntryPublisher):
         receipt.message_count = frame.message_count
         if quietly:
             self.wake(writer)
-        if ledger_tail_asks(self.tail, frame.entry_id, offset, frame.publish_time_ms):
+        if ledger_tail_asks(self.tail, frame.entry_id, offset, at_ms):
             self.tail.ask()
         return 0
+
+    cdef bint can_stamp(self, LedgerWriter writer) except -1:
+        """Whether 32 bits of the time are enough in this ledger. It may have been prepared, and not
+        used, for long."""
+        return writer.file is None or writer.file.says_time(self.stamp_clock.now())
+
+    cdef int64_t stamp(self, EntryFrame* frame) except? -1:
+        cdef int64_t now_ms = self.stamp_clock.now()
+        frame.broker_time = max(<uint32_t><uint64_t>now_ms, <uint32_t>1)
+        return max(now_ms, frame.publish_time_ms)
 
     cdef int wake(self, LedgerWriter writer) except -1:
         cdef WaitEvent* event = self.tail.c_event

@@ -170,9 +170,9 @@ def use_ledger(topic: str, ledger_id: int) -> Operation:
 
 
 def seal_ledger(
-    topic: str, ledger_id: int, summary: Any, *, sealed_ms: int, damaged: bool
+    topic: str, ledger_id: int, summary: Any, *, sealed_ms: int, damaged: bool, first_index: int = -1
 ) -> Operation:
-    """summary: a LedgerSummary, what its footer says."""
+    """summary: a LedgerSummary, what its footer says. first_index: of its first message."""
     return {
         "op": "seal_ledger",
         "topic": topic,
@@ -184,11 +184,14 @@ def seal_ledger(
         "last_publish_ms": summary.last_publish_ms,
         "sealed_ms": sealed_ms,
         "damaged": damaged,
+        "first_index": first_index,
     }
 
 
-def remove_ledgers(topic: str, ledger_ids: list[int]) -> Operation:
-    return {"op": "remove_ledgers", "topic": topic, "ledger_ids": ledger_ids}
+def remove_ledgers(topic: str, ledger_ids: list[int], removed_index: int = 0) -> Operation:
+    """removed_index: of the message behind the last of them; 0: they had none."""
+    operation = {"op": "remove_ledgers", "topic": topic, "ledger_ids": ledger_ids}
+    return operation | ({"removed_index": removed_index} if removed_index else {})
 
 
 def attach_ledgers(

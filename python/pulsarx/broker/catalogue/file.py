@@ -26,7 +26,8 @@ SEQUENCES = "sequences"  # of topics/deduplication
 TEMPORARY_SUFFIX = ".tmp"
 # What errors advise where files of the catalogue cannot be read.
 SALVAGE = "make a new folder of what is whole: run pulsarx salvage FOLDER TARGET"
-_VERSION = "1"  # of each kind
+_VERSIONS = {COMMIT: "1", CHECKPOINT: "2", SEQUENCES: "1"}
+_READ = {COMMIT: ("1",), CHECKPOINT: ("1", "2"), SEQUENCES: ("1",)}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 
@@ -47,8 +48,9 @@ def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -
     """The file of a document, one copy of that of a commit; and its checksum. ValueError,
     TypeError: JSON cannot say it."""
     body = json_bytes(document)
-    checksum = _checksum(kind, _VERSION, folder_id, body)
-    header = f"PULSARX {kind.upper()} {_VERSION} crc32={checksum:08x} size={len(body)}\n"
+    version = _VERSIONS[kind]
+    checksum = _checksum(kind, version, folder_id, body)
+    header = f"PULSARX {kind.upper()} {version} crc32={checksum:08x} size={len(body)}\n"
     return b"%b%b\n" % (header.encode(), body), checksum
 
 
@@ -129,10 +131,10 @@ def _decoded(kind: str, folder_id: str, path: str, data: bytes) -> tuple[dict[st
         raise _damaged(path, data, f"{len(body)} bytes where {words[4]!r} is written")
     if words[3] != f"crc32={checksum:08x}":
         raise _damaged(path, data, "its checksum does not match, or it is of another folder")
-    if words[2] != _VERSION:
+    if words[2] not in _READ[kind]:
         raise NewerFormatError(
-            detail=f"{path} is of version {words[2]}; this PulsarX knows version {_VERSION}. "
-            "Upgrade PulsarX to open the folder"
+            detail=f"{path} is of version {words[2]}; this PulsarX knows version "
+            f"{_VERSIONS[kind]}. Upgrade PulsarX to open the folder"
         )
     try:
         document = json_value(body)

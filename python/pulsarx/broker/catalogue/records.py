@@ -20,7 +20,7 @@ class LedgerRecord:
     __slots__ = (
         "ledger_id", "uuid", "slot", "state", "entry_count", "message_count", "size",
         "first_publish_ms", "last_publish_ms", "sealed_ms", "damaged",
-        "merged_id", "merged_at", "merged_size",
+        "merged_id", "merged_at", "merged_size", "first_index",
     )  # fmt: skip
 
     def __init__(
@@ -39,6 +39,7 @@ class LedgerRecord:
         merged_id: int = 0,
         merged_at: int = 0,
         merged_size: int = 0,
+        first_index: int = -1,
     ) -> None:
         self.ledger_id: int = ledger_id
         self.uuid: str = uuid  # 32 hex digits, as in the header of the file
@@ -56,6 +57,9 @@ class LedgerRecord:
         self.merged_id: int = merged_id
         self.merged_at: int = merged_at
         self.merged_size: int = merged_size
+        # The number of its first message among all that the topic ever had; -1: it follows from the
+        # ledgers before.
+        self.first_index: int = first_index
 
     @property
     def file_id(self) -> int:
@@ -118,7 +122,7 @@ class CompactionRecord:
     __slots__ = (
         "ledger_id", "uuid", "entry_count", "message_count", "size", "horizon_ledger_id",
         "horizon_entry", "horizon_message", "last", "ledgers", "compacted_ms", "duration_ms",
-        "removed_count",
+        "removed_count", "first_indexes",
     )  # fmt: skip
 
     def __init__(
@@ -136,6 +140,7 @@ class CompactionRecord:
         compacted_ms: int,
         duration_ms: int,
         removed_count: int,
+        first_indexes: list[int] | None = None,
     ) -> None:
         self.ledger_id: int = (
             ledger_id  # of the compacted ledger; 0: nothing survived, there is none
@@ -156,6 +161,8 @@ class CompactionRecord:
         self.compacted_ms: int = compacted_ms
         self.duration_ms: int = duration_ms
         self.removed_count: int = removed_count  # messages that did not survive
+        # Of the first message of each of the ledgers; -1: not known.
+        self.first_indexes: list[int] = first_indexes or []
 
     @property
     def file_id(self) -> int:
@@ -183,7 +190,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked", "compaction", "merged",
+        "chunked", "compaction", "merged", "removed_index",
     )  # fmt: skip
 
     def __init__(
@@ -204,6 +211,7 @@ class TopicRecord:
         self.compaction: CompactionRecord | None = None  # None: it was never compacted
         # Files that hold several of the ledgers: by id, the uuid of the first one in the file.
         self.merged: dict[int, str] = {}
+        self.removed_index: int = 0  # of the message behind the last one that is gone
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -217,6 +225,7 @@ class TopicRecord:
         made.chunked = self.chunked
         made.compaction = self.compaction
         made.merged = self.merged.copy()
+        made.removed_index = self.removed_index
         return made
 
     def row(self) -> list[Any]:
@@ -228,7 +237,7 @@ class TopicRecord:
             [each.row() for each in self.subscriptions.values()],
             self.removed_ledger_id, self.removed_messages, self.epoch, self.terminated,
             self.chunked, None if compaction is None else compaction.row(),
-            [list(each) for each in self.merged.items()],
+            [list(each) for each in self.merged.items()], self.removed_index,
         ]  # fmt: skip
 
     @staticmethod
@@ -237,7 +246,8 @@ class TopicRecord:
         (
             made.policies, ledgers, subscriptions, made.removed_ledger_id, made.removed_messages,
             made.epoch, made.terminated, made.chunked, compaction, merged,
-        ) = row[4:]  # fmt: skip
+        ) = row[4:14]  # fmt: skip
+        (made.removed_index,) = row[14:] or (0,)  # checkpoints of version 1 have none
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
         made.compaction = None if compaction is None else CompactionRecord(*compaction)

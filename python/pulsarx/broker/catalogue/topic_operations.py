@@ -162,7 +162,7 @@ def _set_compaction(draft: CatalogueDraft, fields: Operation) -> None:
             detail=f"topic {topic.name} is compacted up to {before.horizon}, and not only to "
             f"{made.horizon}"
         )
-    if not _are_places(made.ledgers) or not all(map(is_integer, made.last)):
+    if not _are_places(made.ledgers) or not all(map(is_integer, made.last + made.first_indexes)):
         raise CatalogueError(detail=f"{made!r} of topic {topic.name} does not say what survived")
     if before is not None and before.ledger_id:
         _remove_later(draft, topic, before.ledger_id, before.uuid)
@@ -332,6 +332,7 @@ def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
         if ledger.ledger_id in gone and ledger.message_count:
             topic.removed_ledger_id = ledger.ledger_id
             topic.removed_messages = ledger.message_count
+    topic.removed_index = max(topic.removed_index, fields["removed_index"])
     topic.ledgers = kept
     if topic.merged:
         left = {ledger.merged_id for ledger in kept}
@@ -567,7 +568,7 @@ TOPIC_OPERATIONS: dict[str, Any] = {
             "duration_ms": "count",
             "removed_count": "count",
         },
-        {},
+        {"first_indexes": ("list", [])},
     ),
     "remove_compaction": (_remove_compaction, {"topic": "text"}, {}),
     # places: id of a ledger, where it begins in the file, and its bytes there.
@@ -611,9 +612,14 @@ TOPIC_OPERATIONS: dict[str, Any] = {
     "seal_ledger": (
         _seal_ledger,
         {"topic": "text", "ledger_id": "id", **_LEDGER_END},
-        {"damaged": ("flag", False)},
+        {"damaged": ("flag", False), "first_index": ("integer", -1)},
     ),
-    "remove_ledgers": (_remove_ledgers, {"topic": "text", "ledger_ids": "ids"}, {}),
+    # removed_index: of the message behind the last of them; 0: they had none.
+    "remove_ledgers": (
+        _remove_ledgers,
+        {"topic": "text", "ledger_ids": "ids"},
+        {"removed_index": ("count", 0)},
+    ),
     "create_subscription": (
         _create_subscription,
         {"topic": "text", "name": "text", "cursor_id": "id"},

@@ -123,6 +123,16 @@ class CompactedView:
                 return place[0], place[2]
         return found
 
+    def position_at_index(self, index: int) -> Position:
+        """Like LedgerList.position_at_index, for survivors of compaction, too."""
+        record, trimmed = self._ledgers.compaction(), self._ledgers.trimmed_survivors()
+        if record is not None and trimmed:
+            ids = list(trimmed)
+            for ledger_id, first in zip(ids, self._ledgers.first_indexes_of(ids)):
+                if 0 <= first and index < first + trimmed[ledger_id]:
+                    return (ledger_id, max(index - first, 0))
+        return self._ledgers.position_at_index(index)
+
     def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
         """Like LedgerList.locate_for_acknowledgement, for survivors of compaction, too."""
         if isinstance(message_id, MessageId):

@@ -159,6 +159,10 @@ class ManagedLedger(LedgerList):
     def ledger_ids(self) -> list[int]:
         return [each.ledger_id for each in super().ledgers()]
 
+    def known_index(self, ledger: LedgerRecord) -> int:
+        writer = self._writers.get(ledger.ledger_id)
+        return super().known_index(ledger) if writer is None else writer.first_index
+
     def begin(self) -> None:
         """A ledger is about to come. May be called with the lock."""
         if not self.has_begun:
@@ -467,6 +471,8 @@ class ManagedLedger(LedgerList):
             # there is another owner by now, on a file system whose locks do not hold.
             runtime.catalogue.refresh()
             runtime.directory.set_aside(path)
+        # Of a prepared one it follows when the one in front of it is full.
+        first_index = self.end_index() if addition is changes.add_ledger else 0
         slot = runtime.ends.allocate()
         try:
             writer = LedgerWriter.create(
@@ -481,6 +487,7 @@ class ManagedLedger(LedgerList):
                 zero_space=runtime.durability == "sync",
                 slots=runtime.ends,
                 slot=slot,
+                first_index=first_index,
                 name_record=written_name(
                     runtime.catalogue.state,
                     runtime.directory.folder_id,
@@ -565,11 +572,19 @@ class ManagedLedger(LedgerList):
                     self.runtime.files, lambda: writer.seal(flush=flush), SEALING_LEAVES
                 )
                 self._summaries[writer.ledger_id] = summary
-            return [self._sealing(writer.ledger_id, summary, damaged=False)]
+            return [self._sealing(writer.ledger_id, summary, writer.first_index, damaged=False)]
 
-    def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
-        now_ms = self.runtime.clock.now_ms()
-        return changes.seal_ledger(self.name, ledger_id, summary, sealed_ms=now_ms, damaged=damaged)
+    def _sealing(
+        self, ledger_id: int, summary: Any, first_index: int, *, damaged: bool
+    ) -> dict[str, Any]:
+        return changes.seal_ledger(
+            self.name,
+            ledger_id,
+            summary,
+            sealed_ms=self.runtime.clock.now_ms(),
+            damaged=damaged,
+            first_index=first_index,
+        )
 
     def _forget_memory(self) -> None:
         """Close the ledgers that have no file, rather than leave it to the collector of garbage.
@@ -618,7 +633,9 @@ class ManagedLedger(LedgerList):
             self.runtime.note_damage(len(recovery.damage))
             files = self.runtime.files
             summary = with_reserve(files, lambda: seal_recovered(path, recovery), SEALING_LEAVES)
-            sealing = self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)
+            index = self._recovered_index(ledger, path, recovery.end)
+            damaged = recovery.damaged_entries > 0
+            sealing = self._sealing(ledger.ledger_id, summary, index, damaged=damaged)
             self.runtime.catalogue.commit([sealing])
             life_log.info(
                 "%s: recovered ledger %d: %d entries, %d messages",
@@ -630,6 +647,10 @@ class ManagedLedger(LedgerList):
         else:
             self._give_up(ledger, path, recovery, known)
         self.runtime.ends.forget_left(ledger.ledger_id)
+
+    def _recovered_index(self, ledger: LedgerRecord, path: str, end: int) -> int:
+        file = open_ledger(path, ledger, self.runtime.directory.folder_id)
+        return self.note_index(ledger, file, end)
 
     def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
         """See known_counts."""
@@ -650,7 +671,8 @@ class ManagedLedger(LedgerList):
         if entries and not torn:
             # As a sealed ledger without a file it is told to all readers, and trimmed by the rules.
             lost = LostLedger(entries, messages, self.runtime.clock.now_ms())
-            sealing = self._sealing(ledger.ledger_id, lost, damaged=True)
+            index = self.first_index(ledger.ledger_id)
+            sealing = self._sealing(ledger.ledger_id, lost, index, damaged=True)
             self.runtime.catalogue.commit([sealing])
         else:
             self._commit_removal(ledger.ledger_id)
@@ -784,10 +806,20 @@ class ManagedLedger(LedgerList):
         records = {each.ledger_id: each for each in self.ledgers()}
         emptied: list[int] = []
 
+        def index_behind(ledger_ids: list[int]) -> int:
+            return max(
+                (
+                    self.first_index(each) + records[each].message_count
+                    for each in ledger_ids
+                    if records[each].message_count
+                ),
+                default=0,
+            )
+
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
             lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
             removed[:] = [each for each in there if each < lowest]
-            return [changes.remove_ledgers(self.name, list(removed))]
+            return [changes.remove_ledgers(self.name, list(removed), index_behind(removed))]
 
         if not there:
             return removed

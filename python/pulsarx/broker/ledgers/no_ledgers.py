@@ -73,6 +73,9 @@ class NoLedgers:
     def position_at_time(self, publish_time_ms: int) -> Position:
         self.refuse("seek a time")
 
+    def position_at_index(self, index: int) -> Position:
+        self.refuse("seek an index")
+
     def last_message_id(self) -> MessageId:
         self.refuse("get the last message id")
 

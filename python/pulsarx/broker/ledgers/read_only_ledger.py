@@ -206,6 +206,11 @@ class ReadOnlyLedger(LedgerList):
         look = super().position_at_time
         return self._despite_trimming(lambda: look(publish_time_ms))
 
+    def position_at_index(self, index: int) -> Position:
+        self.broker.refresh()
+        look = super().position_at_index
+        return self._despite_trimming(lambda: look(index))
+
     def last_message_id(self) -> MessageId:
         self.broker.refresh()
         look = super().last_message_id

@@ -113,7 +113,13 @@ def publish(topic: Topic, payload: bytes | None, key: str | None = None) -> None
     )
     try:
         intake = EntryIntake(
-            LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
+            LedgerPublisher(
+                topic.name,
+                topic.tail,
+                completions,
+                runtime.durability_code,
+                stamp_clock=runtime.stamp_clock,
+            ),
             decompress,
             compress,
             max(len(entry), runtime.options.max_message_size),

@@ -161,14 +161,21 @@ class Topic(BrokerTopic):
             runtime.durability_code,
             clock=runtime.clock,
             send_timeout_ms=send_timeout_ms,
+            stamp_clock=runtime.stamp_clock,
         )
 
     def publisher_for(self, completions: CompletionQueue) -> EntryPublisher:
         """The publisher for a producer whose callbacks run there. No send times out."""
         from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 
-        code = self.runtime.durability_code
-        return LedgerPublisher(self.name, self.ledger.tail, completions, code)
+        runtime = self.runtime
+        return LedgerPublisher(
+            self.name,
+            self.ledger.tail,
+            completions,
+            runtime.durability_code,
+            stamp_clock=runtime.stamp_clock,
+        )
 
     def is_idle(self) -> bool:
         """Whether nobody uses it, as of any topic, and it never had an entry."""

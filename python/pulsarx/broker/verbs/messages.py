@@ -81,6 +81,31 @@ def find_message_id(folder: OpenFolder, topic: TopicName, publish_time_ms: int) 
     return MessageId(first.partition(), first.ledger_id(), entry_id, -1).to_text()
 
 
+@verb("topics.get_message_id_by_index", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/getMessageIdByIndex", "Get the id of the message of an index.",
+        query={"index": "index"}, answer="MessageId"))  # fmt: skip
+def get_message_id_by_index(folder: OpenFolder, topic: TopicName, index: int) -> str:
+    """The id as text. NotAllowedError: there is no such message, or not any more.
+    OperationNotSupported: the topic has partitions."""
+    if index < 0:
+        raise ValueError(f"get_message_id_by_index: an index is 0 or more, not {index}")
+    found = _topic(folder, topic)
+    ledgers = found.ledger
+    ledger_id, ordinal = ledgers.position_at_index(index)
+    if index < ledgers.end_index() and ledgers.first_index(ledger_id) + ordinal == index:
+        told = _described(found, (ledger_id, ordinal), 1)
+        if told:
+            return str(told[0]["message_id"])
+    first, end = ledgers.first_index(ledgers.first_position()[0]), ledgers.end_index()
+    raise errors.NotAllowedError(
+        detail=f"message of index {index} of {found.name}: there is none; those that are left have "
+        f"indexes from {first} to {end - 1}"
+        if first < end
+        else f"message of index {index} of {found.name}: it holds no message; the next one gets the "
+        f"index {end}"
+    )
+
+
 @verb("topics.browse_messages", needs=CONSUME, reads=True)
 def browse_messages(
     folder: OpenFolder,
