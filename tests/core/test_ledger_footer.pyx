@@ -32,17 +32,17 @@ cdef void sum_sector(uint8_t* sector, uint32_t hole, uint32_t seed):
 
 def test_a_newer_version_is_not_read():
     new_block()
-    block[8] = 2
+    block[8] = 3
     sum_sector(block, 12, 0)
     assert ledger_header_decode(block, 8192, &header) == STATUS_UNSUPPORTED
     # One that sums otherwise is believed where both copies claim it.
-    block[LEDGER_HEADER_COPY_OFFSET + 8] = 2
+    block[LEDGER_HEADER_COPY_OFFSET + 8] = 3
     memcpy(block + LEDGER_HEADER_COPY_OFFSET + 12, block + 8, 4)
     memcpy(block + 12, block + 8, 4)
     assert ledger_header_decode(block, 8192, &header) == STATUS_UNSUPPORTED
     block[8] = block[LEDGER_HEADER_COPY_OFFSET + 8] = 0
     assert ledger_header_decode(block, 8192, &header) == STATUS_CORRUPT
-    block[LEDGER_HEADER_COPY_OFFSET + 8] = 2
+    block[LEDGER_HEADER_COPY_OFFSET + 8] = 3
     assert ledger_header_decode(block, 8192, &header) == STATUS_CORRUPT
 
 

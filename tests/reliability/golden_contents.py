@@ -61,6 +61,8 @@ def message_row(message: Any) -> dict[str, Any]:
         "properties": message.properties(),
         "event": message.event_timestamp(),
         "published": message.publish_timestamp(),
+        "stored": message.broker_publish_timestamp(),
+        "index": message.index(),
         "producer": message.producer_name(),
         "sequence": message.sequence_id(),
         "schema": schema.hex() if isinstance(schema, bytes) else schema or "",
@@ -122,7 +124,7 @@ def contents(client: pulsarx.Client, keys: Any) -> dict[str, Any]:
 _NOT_SETTINGS = {
     "get_namespaces", "get_topics", "get_list", "get_partitioned_topic_list",
     "get_partitioned_topic_metadata", "get_last_message_id", "get_backlog_size",
-    "get_backlog_quota", "get_policies", "get_subscriptions",
+    "get_backlog_quota", "get_policies", "get_subscriptions", "get_message_id_by_index",
 }  # fmt: skip
 
 

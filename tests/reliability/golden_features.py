@@ -1,6 +1,6 @@
 """Makes a folder in which every feature has left its bytes, as a killed owner leaves it.
 
-    .venv/bin/python tests/reliability/golden_features.py    # golden/<version of the library>
+    .venv/bin/python tests/reliability/golden_features.py NAME    # golden/<version>[-<what came>]
 
 Time and chance are given: each run makes the same messages at the same places. Ids of files differ,
 and what encryption draws. A feature that writes something new gets its lines here, a format number
@@ -58,6 +58,7 @@ OPTIONS: dict[str, Any] = {
     "managed_ledger_max_entries_per_ledger": 5,
     "offload_url": STORE,
     "managed_ledger_offload_deletion_lag_ms": 0,
+    "broker_entry_metadata_interceptors": ["AppendBrokerTimestampMetadataInterceptor"],
     "broker_deduplication_entries_interval": 2,
 }
 # What each policy is set to; a new one needs a value here.
@@ -572,7 +573,8 @@ def expectation(folder: Path, now_ms: int, keys: Any) -> dict[str, Any]:
 def main() -> None:
     draw = random.Random(SEED)
     os.urandom = draw.randbytes
-    place = GOLDEN / pulsarx.__version__
+    names = [each for each in sys.argv[1:] if not each.startswith("-")]
+    place = GOLDEN / (names[0] if names else pulsarx.__version__)
     if place.exists() and "--again" not in sys.argv:
         sys.exit(f"{place} is there; a golden folder of a version that was released never changes")
     place.mkdir(parents=True, exist_ok=True)

@@ -254,7 +254,7 @@ def test_unborn_foreign_newer_and_short_files(tmp_path: Path) -> None:
     with pytest.raises(errors.CorruptDataError, match="too early"):
         LedgerFile.open(str(path), 5)
     newer = bytearray(data)
-    newer[8] = newer[2048 + 8] = 2
+    newer[8] = newer[2048 + 8] = 3
     path.write_bytes(newer)
     with pytest.raises(errors.NewerFormatError, match="ledger 5"):
         LedgerFile.open(str(path), 5)
