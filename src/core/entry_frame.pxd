@@ -16,7 +16,8 @@
       52     4  sticky_hash      murmur3_32(0, ordering key, else key, else "NON_KEY") of the first
                                  message
       56     4  flags            EntryFlags
-      60     4  broker_time      when the broker stored it, in ms since 1970 modulo 2^32; 0: not said
+      60     4  broker_time      when the broker stored it, in ms since 1970, modulo 2^32; 0: not
+                                 said
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -16,7 +16,7 @@ cdef struct LedgerSettings:
     int64_t created_ms
     uint64_t entry_count_max
     uint64_t size_max
-    uint64_t first_index              # in its topic of the first message; 0: the first, or not known
+    uint64_t first_index              # in its topic of the first message; 0 where not known
     const uint8_t* name_record        # NULL: none
     uint32_t publish_on_flush
     uint32_t zero_space

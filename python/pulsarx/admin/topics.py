@@ -361,8 +361,8 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
         return PeekedMessage(self._channel.perform("topics.examine_message", arguments))
 
     def get_message_id_by_index(self, topic: str, index: int) -> MessageId:
-        """Return the id of the message of an index, which counts all messages that a non-partitioned
-        topic ever had; see `Message.index`. A Pulsar broker names the entry alone.
+        """Return the id of the message of an index, the number of it among all that a
+        non-partitioned topic ever had; see `Message.index`. A Pulsar broker names the entry alone.
 
         Args:
             topic: A name.

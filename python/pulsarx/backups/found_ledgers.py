@@ -31,7 +31,8 @@ class FoundLedger:
     """One ledger in a file. A value."""
 
     __slots__ = (
-        "at", "file_id", "first_index", "headless", "name", "path", "sealed", "size", "source", "uuid",
+        "at", "file_id", "first_index", "headless", "name", "path", "sealed", "size", "source",
+        "uuid",
     )  # fmt: skip
 
     def __init__(self, path: str, source: str, file_id: int, at: int, file: LedgerFile) -> None:

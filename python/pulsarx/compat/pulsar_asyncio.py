@@ -294,8 +294,8 @@ class Consumer:
 
     @_translated
     async def seek(self, messageid: MessageId | int) -> None:
-        """Move the subscription: to behind a message id, or to the first message published at a
-        time.
+        """Move the subscription: to behind a message id, to a message by its index, or to the first
+        one published at a time.
 
         Before the first message of the topic it is the first, beyond the last the end. With several
         topics, a time, earliest and latest move all of them, an id its own alone. Everything before
@@ -303,8 +303,8 @@ class Consumer:
 
         Args:
             messageid: A MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
-                delivered again only with `start_message_id_inclusive=True`), or a publish time in
-                milliseconds since 1970.
+                delivered again only with `start_message_id_inclusive=True`), a MessageIndex, whose
+                message is delivered next, or a publish time in milliseconds since 1970.
 
         Raises:
             PulsarException: The one of this module, whatever fails. `error()` is the Result, and
@@ -393,12 +393,13 @@ class Reader:
 
     @_translated
     async def seek(self, messageid: MessageId | int) -> None:
-        """Continue behind a message id, or at the first message published at a time.
+        """Continue behind a message id, at the message of an index, or at the first one published
+        at a time.
 
         Args:
             messageid: A MessageId; with `start_message_id_inclusive=True` reading continues at it,
-                and `MessageId.latest` means the last message. Or a publish time in milliseconds
-                since 1970.
+                and `MessageId.latest` means the last message. Or a MessageIndex, at which it
+                continues, or a publish time in milliseconds since 1970.
 
         Raises:
             PulsarException: The one of this module, whatever fails. `error()` is the Result, and

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.any_topic import AnyTopic
-    from pulsarx.broker_options import BrokerOptions
     from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker_options import BrokerOptions
 
     Values = dict[str, Any]
 

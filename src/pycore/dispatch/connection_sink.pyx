@@ -84,8 +84,8 @@ cdef class ConnectionSink(EntrySink):
 
 cdef bytes broker_metadata(LedgerFile file, uint64_t ledger_id, const uint8_t* entry,
                            uint64_t last_message, uint32_t exposes):
-    """What stands in front of an entry: 0x0e02, size, BrokerEntryMetadata, whose index is that of
-    the entry's last message; nothing, where nothing of it is known."""
+    """Return what stands in front of an entry: 0x0e02, size, BrokerEntryMetadata, whose index is
+    that of the entry's last message; nothing, where nothing of it is known."""
     cdef uint8_t fields[BROKER_METADATA_SIZE_MAX]
     cdef uint8_t head[6]
     cdef ByteWriter writer

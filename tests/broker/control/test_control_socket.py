@@ -465,6 +465,7 @@ def test_every_verb_is_named() -> None:
         "topics.expire_messages", "topics.find_message_id",
         "topics.get_backlog_size",
         "topics.get_figures", "topics.get_last_message_id", "topics.get_list", "topics.get_message",
+        "topics.get_message_id_by_index",
         "topics.get_partitioned_topic_list",
         "topics.get_partitioned_topic_metadata", "topics.get_permissions", "topics.get_policy",
         "topics.get_producer_sequences",

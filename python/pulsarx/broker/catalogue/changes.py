@@ -170,7 +170,13 @@ def use_ledger(topic: str, ledger_id: int) -> Operation:
 
 
 def seal_ledger(
-    topic: str, ledger_id: int, summary: Any, *, sealed_ms: int, damaged: bool, first_index: int = -1
+    topic: str,
+    ledger_id: int,
+    summary: Any,
+    *,
+    sealed_ms: int,
+    damaged: bool,
+    first_index: int = -1,
 ) -> Operation:
     """summary: a LedgerSummary, what its footer says. first_index: of its first message."""
     return {

@@ -128,8 +128,8 @@ class CompactedView:
         record, trimmed = self._ledgers.compaction(), self._ledgers.trimmed_survivors()
         if record is not None and trimmed:
             ids = list(trimmed)
-            for ledger_id, first in zip(ids, self._ledgers.first_indexes_of(ids)):
-                if 0 <= first and index < first + trimmed[ledger_id]:
+            for ledger_id, first in zip(ids, self._ledgers.indexes.of_all(ids)):
+                if first >= 0 and index < first + trimmed[ledger_id]:
                     return (ledger_id, max(index - first, 0))
         return self._ledgers.position_at_index(index)
 

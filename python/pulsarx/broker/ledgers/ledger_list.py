@@ -7,9 +7,7 @@ A position is (ledger id, ordinal): the message with that ordinal among all mess
 from __future__ import annotations
 
 import weakref
-from bisect import bisect_left
 from errno import ENOENT
-from operator import attrgetter
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -19,6 +17,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
 from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
@@ -114,12 +113,12 @@ class LedgerList:
 
     __slots__ = (
         "_compacted",
-        "_first_indexes",
         "_headless",
         "_spans",
         "_spans_max",
         "_unfetched",
         "catalogue",
+        "indexes",
         "name",
         "partition",
         "topic_id",
@@ -138,7 +137,7 @@ class LedgerList:
         self._headless = NO_IDS  # what tell_headless has told
         self._unfetched = NO_IDS  # in an object store, from where they cannot be read any more
         self._compacted: weakref.ref[CompactedLedger] | None = None
-        self._first_indexes: dict[int, int] = {}  # by ledger, where the catalogue does not say it
+        self.indexes: LedgerIndexes = LedgerIndexes(self)
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
         """Say once that a ledger is read without its header."""
@@ -202,7 +201,7 @@ class LedgerList:
                 why,
             )
             if file is not None:
-                file.first_indexes = self._indexes_of_survivors(record)
+                file.first_indexes = self.indexes.of_survivors(record)
             self._compacted = weakref.ref(found)
         return found
 
@@ -317,7 +316,7 @@ class LedgerList:
             except errors.CorruptDataError as error:
                 error.ledger_id = ledger.ledger_id  # type: ignore[attr-defined]
                 raise
-            self.note_index(ledger, found.file, found.end)
+            self.indexes.note(ledger, found.file, found.end)
             # Without a callback: readers let go of it in the middle of their calls.
             spans[ledger.ledger_id] = weakref.ref(found)
             if len(spans) > self._spans_max:
@@ -433,77 +432,11 @@ class LedgerList:
         found = [each for each in self.ledgers() if ledger_id < each.ledger_id < end_id]
         return sum(self.published_counts(each)[0] for each in found)
 
-    # Indexes: the number of a message among all that the topic ever had ----------------------------
-
-    def first_index(self, ledger_id: int) -> int:
-        """The index of the first message of a ledger that is there; else of the message behind the
-        ledgers in front of where it would be."""
-        return self._index_at(self.ledgers(), ledger_id)
-
-    def end_index(self) -> int:
-        """The index that the next message gets, of those that are published."""
-        return self._index_at(self.ledgers(), LATEST)
-
-    def known_index(self, ledger: LedgerRecord) -> int:
-        """The index of its first message as it is written down; -1: it is not."""
-        if ledger.first_index >= 0:
-            return ledger.first_index
-        return self._first_indexes.get(ledger.ledger_id, -1)
-
-    def _index_at(self, ledgers: list[LedgerRecord], ledger_id: int) -> int:
-        end = bisect_left(ledgers, ledger_id, key=attrgetter("ledger_id"))
-        if end < len(ledgers) and ledgers[end].ledger_id == ledger_id:
-            known = self.known_index(ledgers[end])
-            if known >= 0:
-                return known
-        found, at = -1, end
-        while found < 0 and at > 0:
-            at -= 1
-            found = self.known_index(ledgers[at])
-        if found < 0:
-            record = self.record()
-            found = 0 if record is None else record.removed_index
-        for each in ledgers[at:end]:
-            # One that has another one behind it does not grow.
-            found = max(found, self.known_index(each)) + self.published_counts(each)[1]
-        return found
-
-    def note_index(self, ledger: LedgerRecord, file: LedgerFile, end: int) -> int:
-        """The index of the first message of a ledger, which its file is told for its messages."""
-        found = self.known_index(ledger)
-        if found < 0:
-            # A power cut may have taken the end of the ledger in front.
-            found = max(self.first_index(ledger.ledger_id), file.said_first_index(end))
-            if len(self._first_indexes) > 2 * len(self.ledgers()) + 16:
-                self._first_indexes = {}
-            self._first_indexes[ledger.ledger_id] = found
-        file.first_index = found
-        return found
-
-    def _indexes_of_survivors(self, record: CompactionRecord) -> dict[int, int]:
-        """By ledger that holds some; -1: not known."""
-        found = {each[0]: -1 for each in record.ledgers}
-        found |= {each[0]: index for each, index in zip(record.ledgers, record.first_indexes)}
-        for ledger_id, index in found.items():
-            if index < 0 and self.has_ledger(ledger_id):
-                found[ledger_id] = self.first_index(ledger_id)
-        return found
-
-    def first_indexes_of(self, ledger_ids: list[int]) -> list[int]:
-        """Of ledgers that are there, or hold survivors of the last compaction."""
-        record = self.compaction()
-        known = {} if record is None else self._indexes_of_survivors(record)
-        return [
-            self.first_index(each) if self.has_ledger(each) else known.get(each, -1)
-            for each in ledger_ids
-        ]
-
     def position_at_index(self, index: int) -> Position:
         """The message of an index; the first that is left where it is gone, the end where there is
         none yet."""
-        ledgers = self.ledgers()
-        for ledger in ledgers:
-            first = self._index_at(ledgers, ledger.ledger_id)
+        for ledger in self.ledgers():
+            first = self.indexes.first(ledger.ledger_id)
             if index < first + self.published_counts(ledger)[1]:
                 return (ledger.ledger_id, max(index - first, 0))
         return self.end_position()

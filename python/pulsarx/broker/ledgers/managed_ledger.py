@@ -112,6 +112,7 @@ class ManagedLedger(LedgerList):
             self.tail.flush = runtime.after_flush_interval(partial(self.flush, sealed=False))
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
+        self.indexes.writers = self._writers
         # Sealed and compacted ones that no file holds.
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
@@ -158,10 +159,6 @@ class ManagedLedger(LedgerList):
 
     def ledger_ids(self) -> list[int]:
         return [each.ledger_id for each in super().ledgers()]
-
-    def known_index(self, ledger: LedgerRecord) -> int:
-        writer = self._writers.get(ledger.ledger_id)
-        return super().known_index(ledger) if writer is None else writer.first_index
 
     def begin(self) -> None:
         """A ledger is about to come. May be called with the lock."""
@@ -472,7 +469,7 @@ class ManagedLedger(LedgerList):
             runtime.catalogue.refresh()
             runtime.directory.set_aside(path)
         # Of a prepared one it follows when the one in front of it is full.
-        first_index = self.end_index() if addition is changes.add_ledger else 0
+        first_index = self.indexes.end() if addition is changes.add_ledger else 0
         slot = runtime.ends.allocate()
         try:
             writer = LedgerWriter.create(
@@ -633,7 +630,8 @@ class ManagedLedger(LedgerList):
             self.runtime.note_damage(len(recovery.damage))
             files = self.runtime.files
             summary = with_reserve(files, lambda: seal_recovered(path, recovery), SEALING_LEAVES)
-            index = self._recovered_index(ledger, path, recovery.end)
+            file = open_ledger(path, ledger, self.runtime.directory.folder_id)
+            index = self.indexes.note(ledger, file, recovery.end)
             damaged = recovery.damaged_entries > 0
             sealing = self._sealing(ledger.ledger_id, summary, index, damaged=damaged)
             self.runtime.catalogue.commit([sealing])
@@ -647,10 +645,6 @@ class ManagedLedger(LedgerList):
         else:
             self._give_up(ledger, path, recovery, known)
         self.runtime.ends.forget_left(ledger.ledger_id)
-
-    def _recovered_index(self, ledger: LedgerRecord, path: str, end: int) -> int:
-        file = open_ledger(path, ledger, self.runtime.directory.folder_id)
-        return self.note_index(ledger, file, end)
 
     def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
         """See known_counts."""
@@ -671,7 +665,7 @@ class ManagedLedger(LedgerList):
         if entries and not torn:
             # As a sealed ledger without a file it is told to all readers, and trimmed by the rules.
             lost = LostLedger(entries, messages, self.runtime.clock.now_ms())
-            index = self.first_index(ledger.ledger_id)
+            index = self.indexes.first(ledger.ledger_id)
             sealing = self._sealing(ledger.ledger_id, lost, index, damaged=True)
             self.runtime.catalogue.commit([sealing])
         else:
@@ -806,20 +800,11 @@ class ManagedLedger(LedgerList):
         records = {each.ledger_id: each for each in self.ledgers()}
         emptied: list[int] = []
 
-        def index_behind(ledger_ids: list[int]) -> int:
-            return max(
-                (
-                    self.first_index(each) + records[each].message_count
-                    for each in ledger_ids
-                    if records[each].message_count
-                ),
-                default=0,
-            )
-
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
             lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
             removed[:] = [each for each in there if each < lowest]
-            return [changes.remove_ledgers(self.name, list(removed), index_behind(removed))]
+            behind = self.indexes.behind([records[each] for each in removed])
+            return [changes.remove_ledgers(self.name, list(removed), behind)]
 
         if not there:
             return removed

@@ -321,7 +321,7 @@ class TopicCompaction:
             runtime.clock.now_ms(),
             max(runtime.clock.now_ms() - began_ms, 0),
             max(keys.scanned_count - kept, 0),
-            self._ledger.first_indexes_of([each[0] for each in keys.ledgers]),
+            self._ledger.indexes.of_all([each[0] for each in keys.ledgers]),
         )
         if not kept:
             self._remove_file(ledger_id, writer)

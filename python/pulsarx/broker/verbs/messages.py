@@ -92,17 +92,15 @@ def get_message_id_by_index(folder: OpenFolder, topic: TopicName, index: int) ->
     found = _topic(folder, topic)
     ledgers = found.ledger
     ledger_id, ordinal = ledgers.position_at_index(index)
-    if index < ledgers.end_index() and ledgers.first_index(ledger_id) + ordinal == index:
+    if index < ledgers.indexes.end() and ledgers.indexes.first(ledger_id) + ordinal == index:
         told = _described(found, (ledger_id, ordinal), 1)
         if told:
             return str(told[0]["message_id"])
-    first, end = ledgers.first_index(ledgers.first_position()[0]), ledgers.end_index()
+    first, end = ledgers.indexes.first(ledgers.first_position()[0]), ledgers.indexes.end()
+    left = f"those that are left have indexes from {first} to {end - 1}"
     raise errors.NotAllowedError(
-        detail=f"message of index {index} of {found.name}: there is none; those that are left have "
-        f"indexes from {first} to {end - 1}"
-        if first < end
-        else f"message of index {index} of {found.name}: it holds no message; the next one gets the "
-        f"index {end}"
+        detail=f"message of index {index} of {found.name}: there is none; "
+        + (left if first < end else f"the next one gets the index {end}")
     )
 
 

@@ -1,0 +1,117 @@
+"""The indexes of a topic's messages: the number of each among all that the topic ever had, from 0.
+
+A message has the index of its ledger's first message plus its ordinal there. That of the first one
+is written down when the ledger is sealed; until then it follows from the ledgers in front, and is
+in the first entry of the file, for where a power cut takes the end of one in front.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import attrgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from pulsarx._pycore.ledger.ledger_file import LedgerFile
+    from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+    from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
+
+    class Ledgers(Protocol):
+        """A list of ledgers, as far as it is asked here."""
+
+        def ledgers(self) -> list[LedgerRecord]: ...
+        def record(self) -> TopicRecord | None: ...
+        def has_ledger(self, ledger_id: int) -> bool: ...
+        def compaction(self) -> CompactionRecord | None: ...
+        def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]: ...
+
+
+END = 1 << 63  # behind every ledger
+_ID_OF = attrgetter("ledger_id")
+
+
+class LedgerIndexes:
+    """Belongs to a list of ledgers. Any thread may call."""
+
+    __slots__ = ("_known", "_ledgers", "writers")
+
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
+        self._known: dict[int, int] = {}  # by ledger, where the catalogue does not say it
+        self.writers: dict[int, LedgerWriter] = {}  # of ledgers that are open in this process
+
+    def first(self, ledger_id: int) -> int:
+        """The index of the first message of a ledger that is there; else of the message behind the
+        ledgers in front of where it would be."""
+        ledgers = self._ledgers.ledgers()
+        end = bisect_left(ledgers, ledger_id, key=_ID_OF)
+        if end < len(ledgers) and ledgers[end].ledger_id == ledger_id:
+            known = self._said(ledgers[end])
+            if known >= 0:
+                return known
+        found, at = -1, end
+        while found < 0 and at > 0:
+            at -= 1
+            found = self._said(ledgers[at])
+        if found < 0:
+            record = self._ledgers.record()
+            found = 0 if record is None else record.removed_index
+        for each in ledgers[at:end]:
+            # One that has another one behind it does not grow.
+            found = max(found, self._said(each)) + self._ledgers.published_counts(each)[1]
+        return found
+
+    def end(self) -> int:
+        """The index that the next message gets, of those that are published."""
+        return self.first(END)
+
+    def _said(self, ledger: LedgerRecord) -> int:
+        """The index of its first message as it is known without the others; -1: it is not."""
+        writer = self.writers.get(ledger.ledger_id)
+        if writer is not None:
+            return int(writer.first_index)
+        if ledger.first_index >= 0:
+            return ledger.first_index
+        return self._known.get(ledger.ledger_id, -1)
+
+    def note(self, ledger: LedgerRecord, file: LedgerFile, end: int) -> int:
+        """Tell the file of a ledger, for its messages, the index of its first one."""
+        found = self._said(ledger)
+        if found < 0:
+            found = max(self.first(ledger.ledger_id), file.said_first_index(end))
+            if len(self._known) > 2 * len(self._ledgers.ledgers()) + 16:
+                self._known = {}
+            self._known[ledger.ledger_id] = found
+        file.first_index = found
+        return found
+
+    def behind(self, ledgers: list[LedgerRecord]) -> int:
+        """The index of the message behind the last one of these; 0: they have none."""
+        return max(
+            (
+                self.first(each.ledger_id) + each.message_count
+                for each in ledgers
+                if each.message_count
+            ),
+            default=0,
+        )
+
+    def of_survivors(self, record: CompactionRecord) -> dict[int, int]:
+        """By ledger that holds some, the index of its first message; -1: not known."""
+        found = {each[0]: -1 for each in record.ledgers}
+        found |= {each[0]: index for each, index in zip(record.ledgers, record.first_indexes)}
+        for ledger_id, index in found.items():
+            if index < 0 and self._ledgers.has_ledger(ledger_id):
+                found[ledger_id] = self.first(ledger_id)
+        return found
+
+    def of_all(self, ledger_ids: list[int]) -> list[int]:
+        """Like `first`, of ledgers that are there, or hold survivors of the last compaction."""
+        record = self._ledgers.compaction()
+        known = {} if record is None else self.of_survivors(record)
+        return [
+            self.first(each) if self._ledgers.has_ledger(each) else known.get(each, -1)
+            for each in ledger_ids
+        ]
