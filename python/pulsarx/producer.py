@@ -6,6 +6,7 @@ they share, with the type of what they send.
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.ground.replaced_calls import in_subclass, replaceable
 from pulsarx.schema.schema import T, Typed
@@ -319,6 +320,36 @@ class Producer(Typed[T]):
             producer.flush()
         """
         raise NotImplementedError
+
+    def cancel(self, message_id: MessageId) -> list[str]:
+        """Cancel a delayed message before it is due, for each subscription that has not got it: it
+        counts as acknowledged, and is not delivered after the call.
+
+        Args:
+            message_id: What send returned. The id of a batch means all its messages.
+
+        Returns:
+            The subscriptions for which it was cancelled. For the others it is too late; those that
+            are created later are not meant.
+
+        Raises:
+            NotAllowedError: It is due, delivered or acknowledged already, for every subscription;
+                it was published without a delay; or there is no such message.
+            OperationNotSupported: The topic is non-persistent, or of a cluster.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            It is on the device when this returns.
+
+        Example:
+            reminder = producer.send(b"pay", deliver_after=timedelta(days=3))
+            producer.cancel(reminder)
+        """
+        if self.owner is None or not self.is_connected():
+            raise errors.AlreadyClosed(detail=f"cancel {message_id}: the producer is closed")
+        arguments = {"topic": self.topic(), "message_id": message_id.to_text()}
+        found: list[str] = self.owner.ask("topics.cancel_message", arguments)
+        return found
 
     @in_subclass
     def topic(self) -> str:

@@ -30,6 +30,7 @@ UPWARD = [
     ("client", "cluster.cluster_client"),  # a subclass, for the URL of a cluster
     ("client", "processes.guest.folders"),  # where another process owns the folder
     ("ground.client_owner", "letters.letter_topic"),  # what letters ask the client for
+    ("ground.client_owner", "broker.verbs.table"),  # what a producer asks the folder for
     ("broker.control.control_socket", "processes.owner.service"),  # when the first guest comes
 ]
 LIBRARIES = "numpy pyarrow"

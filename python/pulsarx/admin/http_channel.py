@@ -543,6 +543,39 @@ def _examine(channel: HttpChannel, topic: str, number: int, from_end: bool) -> J
         ) from None
 
 
+def _message_by_id(channel: HttpChannel, topic: str, message_id: str) -> Json | None:
+    """The message; of a batch the one that the id names, or the first."""
+    wanted = MessageId.from_text(message_id)
+    path = f"{_path_of('topics.get_subscriptions', topic=topic).rpartition('/')[0]}"
+    channel.perform_by_row("topics.get_subscriptions", {"topic": topic})  # the topic is there
+    try:
+        place = f"ledger/{wanted.ledger_id()}/entry/{wanted.entry_id()}"
+        reply = channel.ask("GET", f"{path}/{place}")
+    except errors.TopicNotFound:
+        return None
+    found = messages_read(topic, reply.headers, reply.body)
+    at = max(wanted.batch_index(), 0)
+    return found[at] if at < len(found) else None
+
+
+def _delayed(
+    channel: HttpChannel, topic: str, name: str, count: int, behind: str = ""
+) -> list[Json]:
+    path = _path_of("topics.get_delayed_messages", topic=topic, name=name)
+    more = {"behind": behind} if behind else {}
+    found: list[Json] = channel.ask("GET", path, count=count, **more).json()
+    return found
+
+
+def _cancel(channel: HttpChannel, topic: str, message_id: str, name: str = "") -> list[str]:
+    path = _path_of("topics.cancel_message", topic=topic, message_id=message_id)
+    if name:
+        listed = _path_of("topics.get_delayed_messages", topic=topic, name=name)
+        path = f"{listed}/{path.rpartition('/')[2]}"
+    found: list[str] = channel.ask("DELETE", path).json()
+    return found
+
+
 # Schemas ------------------------------------------------------------------------------------------
 
 
@@ -632,6 +665,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "topics.reset_cursor": _reset_cursor,
     "topics.peek_messages": _peek,
     "topics.examine_message": _examine,
+    "topics.get_message": _message_by_id,
+    "topics.get_delayed_messages": _delayed,
+    "topics.cancel_message": _cancel,
     "schemas.create_schema": _create_schema,
     "schemas.get_schema_info": _get_schema,
     "schemas.get_all_schemas": _get_all_schemas,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.admin.channel import Channel
+    from pulsarx.admin.delayed_message import DelayedMessage
     from pulsarx.admin.peeked_message import PeekedMessage
 
 
@@ -175,6 +176,79 @@ class TopicSubscriptions:
             ValueError: count is out of bounds.
         """
         return self._peeked(topic, subscription_name, check_integer(count, "count"))
+
+    def get_delayed_messages(
+        self,
+        topic: str,
+        subscription_name: str,
+        count: int = 100,
+        behind: MessageId | None = None,
+    ) -> list[DelayedMessage]:
+        """Return messages of a subscription of a non-partitioned topic that are not due yet, in the
+        order of the topic.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            count: How many, from 1 to 1000.
+            behind: The id that the page before ended with; None: from the first on.
+
+        Raises:
+            OperationNotSupported: The topic has partitions, or is non-persistent.
+            SubscriptionNotFound: The topic does not have it.
+            TopicNotFound: There is no such topic.
+            ValueError: count is out of bounds.
+
+        Example:
+            for each in client.admin.topics.get_delayed_messages("orders", "billing"):
+                print(each.message_id(), each.deliver_at())
+        """
+        from pulsarx.admin.delayed_message import DelayedMessage
+
+        check_integer(count, "count")
+        more: dict[str, object] = {"count": count}
+        if behind is not None:
+            more["behind"] = behind.to_text()
+        found = self._perform("get_delayed_messages", topic, subscription_name, **more)
+        return [DelayedMessage(each) for each in found]
+
+    def cancel_message(
+        self, topic: str, message_id: MessageId, subscription_name: str | None = None
+    ) -> list[str]:
+        """Cancel a message before it is due: it counts as acknowledged, and is not delivered after
+        the call. The id of a batch means all its messages.
+
+        A consumer or the call comes first, never both: a message of which a consumer was given
+        something, or that is due, is refused. Subscriptions that are created later are not meant.
+
+        Args:
+            topic: A name; of a partitioned topic, where the id says of which partition it is.
+            message_id: What send returned.
+            subscription_name: The subscription that is meant; None: every one of the topic.
+
+        Returns:
+            The subscriptions for which it was cancelled.
+
+        Raises:
+            NotAllowedError: It is due, delivered or acknowledged already, for each subscription
+                that is meant; it was published without a delay; or there is no such message.
+            OperationNotSupported: The topic is non-persistent; or it has partitions, and the id
+                does not say of which one it is.
+            SubscriptionNotFound: The topic does not have it.
+            TopicNotFound: There is no such topic.
+
+        Durability:
+            It is on the device when this returns.
+
+        Example:
+            reminder = producer.send(b"pay", deliver_after=timedelta(days=3))
+            client.admin.topics.cancel_message("reminders", reminder, "mails")
+        """
+        arguments = {"topic": topic, "message_id": message_id.to_text()}
+        if subscription_name is not None:
+            arguments["name"] = subscription_name
+        found: list[str] = self._channel.perform("topics.cancel_message", arguments)
+        return found
 
     def _peeked(
         self, topic: str, subscription_name: str, count: int, skip: int = 0

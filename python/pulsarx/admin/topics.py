@@ -360,6 +360,23 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
         }
         return PeekedMessage(self._channel.perform("topics.examine_message", arguments))
 
+    def get_message_by_id(self, topic: str, message_id: MessageId) -> PeekedMessage | None:
+        """Return one message by its id, whatever was acknowledged of it; None: there is none.
+
+        Args:
+            topic: A name; of a partition, where the topic has some.
+            message_id: Of a batch without a batch index, its first message.
+
+        Raises:
+            OperationNotSupported: The topic has partitions, or is non-persistent.
+            TopicNotFound: There is no such topic.
+        """
+        from pulsarx.admin.peeked_message import PeekedMessage
+
+        arguments = {"topic": topic, "message_id": message_id.to_text()}
+        found = self._channel.perform("topics.get_message", arguments)
+        return None if found is None else PeekedMessage(found)
+
     def get_message_id_by_index(self, topic: str, index: int) -> MessageId:
         """Return the id of the message of an index, the number of it among all that a
         non-partitioned topic ever had; see `Message.index`. A Pulsar broker names the entry alone.

@@ -125,6 +125,29 @@ class Producer:
         """
         await perform(self._producer.flush)
 
+    async def cancel(self, message_id: MessageId) -> list[str]:
+        """Cancel a delayed message before it is due, for each subscription that has not got it: it
+        counts as acknowledged, and is not delivered after the call.
+
+        Args:
+            message_id: What send returned. The id of a batch means all its messages.
+
+        Returns:
+            The subscriptions for which it was cancelled. For the others it is too late; those that
+            are created later are not meant.
+
+        Raises:
+            NotAllowedError: It is due, delivered or acknowledged already, for every subscription;
+                it was published without a delay; or there is no such message.
+            OperationNotSupported: The topic is non-persistent, or of a cluster.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            It is on the device when this returns.
+        """
+        found: list[str] = await perform(self._producer.cancel, message_id)
+        return found
+
     async def close(self) -> None:
         """Send the open batch, wait until it is durable and unregister. Sends that wait for room
         get AlreadyClosed.

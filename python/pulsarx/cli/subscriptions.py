@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
 
 _COUNT = Whole(min=1)
+_PAGE = Whole(min=1, max=1000)
 
 
 @command("pulsarx subscriptions list orders", watched=True)
@@ -65,6 +66,35 @@ def peek(folder: Folder, topic: str, subscription: str, count: int) -> None:
     """
     for each in folder.admin().topics.peek_messages(topic, subscription, count):
         folder.output.message(each)
+
+
+@command("pulsarx subscriptions delayed reminders -s mails", watched=True)
+@topic_argument
+@subscription_option
+@option("-n", "--count", type=_PAGE, default=100, show_default=True, help="How many.")
+@option("-b", "--behind", "place", help="Behind this message: ledger:entry.")
+def delayed(folder: Folder, topic: str, subscription: str, count: int, place: str | None) -> None:
+    """List the messages of a subscription that are not due yet, in the order of the topic.
+
+    For a partitioned topic, give the name of one partition.
+    """
+    behind = None if place is None else message_id_of(place)
+    found = folder.admin().topics.get_delayed_messages(topic, subscription, count, behind)
+    rows = [
+        {"message_id": each.message_id().to_text(), "deliver_at": each.deliver_at()}
+        for each in found
+    ]
+    folder.output.rows(("message_id", "deliver_at"), rows)
+
+
+@command("pulsarx subscriptions cancel reminders -s mails -m 12:0")
+@topic_argument
+@option("-s", "--subscription", help="For this one alone; else for every one of the topic.")
+@option("-m", "--messageId", "place", required=True, help="The message: ledger:entry.")
+def cancel(folder: Folder, topic: str, subscription: str | None, place: str) -> None:
+    """Cancel a delayed message before it is due."""
+    names = folder.admin().topics.cancel_message(topic, message_id_of(place), subscription)
+    folder.output.rows(("subscription",), [{"subscription": name} for name in names])
 
 
 @command("pulsarx seek orders -s billing -t 3h")
@@ -145,5 +175,7 @@ for _name, _command in {
     "skip": skip,
     "clear": clear,
     "expire": expire,
+    "delayed": delayed,
+    "cancel": cancel,
 }.items():
     subscriptions.add_command(_command, _name)

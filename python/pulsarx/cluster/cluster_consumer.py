@@ -12,7 +12,7 @@ from pulsarx.cluster.cluster_message import ClusterMessage, ValueReader
 from pulsarx.cluster.handle import Handle, no_columns
 from pulsarx.consumer import Consumer
 from pulsarx.listening.listener_pool import log_exception
-from pulsarx.message_id import MessageId
+from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.results import Result
 from pulsarx.schema.schema import T
 
@@ -277,7 +277,7 @@ class ClusterConsumer(Handle, Consumer[T]):
         """Id of the last message of the topic."""
         return official.id_of(self._open_call(self._native.get_last_message_id))
 
-    def seek(self, messageid: MessageId | int) -> None:
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
         """Move the subscription behind a message id, or to a publish time in milliseconds."""
         self._open_call(self._native.seek, seek_target(messageid))
 
@@ -309,7 +309,12 @@ class ClusterConsumer(Handle, Consumer[T]):
             self._call(self._native.close)
 
 
-def seek_target(messageid: MessageId | int) -> Any:
+def seek_target(messageid: MessageId | MessageIndex | int) -> Any:
+    if isinstance(messageid, MessageIndex):
+        raise errors.OperationNotSupported(
+            detail=f"seek to {messageid}: the official client seeks to ids and times; "
+            "`Admin.topics.get_message_id_by_index` has the id"
+        )
     if isinstance(messageid, MessageId):
         return official.native_id_of(messageid)
     if isinstance(messageid, int):

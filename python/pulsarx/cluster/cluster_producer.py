@@ -181,6 +181,12 @@ class ClusterProducer(Handle, Producer[T]):
         """OperationNotSupported."""
         raise no_columns("send_arrow")
 
+    def cancel(self, message_id: MessageId) -> NoReturn:
+        """OperationNotSupported."""
+        raise errors.OperationNotSupported(
+            detail=f"cancel {message_id} of {self.topic()}: a cluster cancels no message"
+        )
+
     def send_columns(self, *_: Any, **__: Any) -> NoReturn:
         """OperationNotSupported."""
         raise no_columns("send_columns")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from pulsarx._pycore.ground.open_state import OpenState
-    from pulsarx.message_id import MessageId
+    from pulsarx.message_id import MessageId, MessageIndex
     from pulsarx.options.members import ReaderOptions
 
 
@@ -112,7 +112,7 @@ class ClusterReader(Handle, Reader[T]):
             detail="get_last_message_id of a reader on a cluster: the official client has none"
         )
 
-    def seek(self, messageid: MessageId | int) -> None:
+    def seek(self, messageid: MessageId | MessageIndex | int) -> None:
         """Like Reader.seek."""
         self._open_call(self._native.seek, seek_target(messageid))
 

@@ -192,6 +192,17 @@ class ClientOwner:
         if client is not None:
             client._kept.pop(id(member), None)
 
+    def ask(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """See MemberOwner."""
+        return self.perform(self._ask, (verb, arguments))
+
+    def _ask(self, verb: str, arguments: dict[str, Any]) -> Any:
+        broker: Any = self._broker
+        broker.state.require_open()
+        if broker.is_guest:
+            return broker.perform(verb, arguments)
+        return upward.load("pulsarx.broker.verbs.table").perform(broker, verb, arguments)
+
     def create_letter_producer(
         self, topic: str, producer_name: str | None, initial_subscription_name: str
     ) -> Any:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         def perform(self, function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
             """A call of the control plane, within the operation timeout of the client."""
 
+        def ask(self, verb: str, arguments: dict[str, Any]) -> Any:
+            """Have the owner of the folder perform a verb, for a call of a member."""
+
         def runs_callbacks_here(self) -> bool:
             """Whether the calling thread is the one that callbacks of its producers run in."""
 

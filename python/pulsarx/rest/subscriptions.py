@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
 _LATEST = {"ledgerId": INT64_MAX, "entryId": INT64_MAX}
 _PEEK_MAX = 1000  # of the verb
+_DELAYED_COUNT = 100  # where the query does not say
 
 
 def _list(call: Call) -> list[str]:
@@ -59,6 +60,23 @@ def _properties(call: Call) -> dict[str, str]:
     return {}
 
 
+def _delayed(call: Call) -> Any:
+    count = whole("count", call.query.get("count") or str(_DELAYED_COUNT))
+    behind = call.query.get("behind")
+    more = {"behind": behind} if behind else {}
+    return _perform(call, "get_delayed_messages", count=count, **more)
+
+
+def _cancel(call: Call) -> Any:
+    return call.perform(
+        "topics.cancel_message", topic=call.topic, message_id=call.part("message_id")
+    )
+
+
+def _cancel_for_one(call: Call) -> Any:
+    return _perform(call, "cancel_message", message_id=call.part("message_id"))
+
+
 # Peeking ------------------------------------------------------------------------------------------
 
 
@@ -81,6 +99,8 @@ def message_answer(message: dict[str, Any]) -> Answer:
 OWN: dict[str, Callable[[Call], Any]] = {
     "topics.create_subscription": _create,
     "topics.peek_messages": _peek,
+    "topics.get_delayed_messages": _delayed,
+    "topics.cancel_message": _cancel,
 }
 ROUTES = [
     Route(
@@ -94,6 +114,13 @@ ROUTES = [
         f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}",
         _reset_to_time,
         "Move a subscription to a time (ms).",
+    ),
+    Route(
+        "DELETE",
+        f"{_SUBSCRIPTION}/delayed/{{message_id}}",
+        _cancel_for_one,
+        "Cancel a message of a subscription before it is due.",
+        refused=412,
     ),
     Route(
         "GET", f"{_SUBSCRIPTION}/properties", _properties, "Get the properties of a subscription."

@@ -685,6 +685,46 @@ cdef class Dispatcher(EntrySource):
             mutex_unlock(&self.core.mutex)
             self.settle()
 
+    def cancel_delayed(self, uint64_t ledger_id, uint64_t first, uint64_t count,
+                       int64_t deliver_at_ms) -> str:
+        """Acknowledge messages of an entry that wait for its time, for all consumers. Durable after
+        a flush. Else nothing is changed, and the answer is why: `acknowledged` (all of them),
+        `delivered` or `due` (one of them); `""`: it is done."""
+        cdef uint64_t message
+        cdef bint is_open = False
+        mutex_lock(&self.core.mutex)
+        try:
+            for message in range(first, first + count):
+                if self.core.tracker.is_acknowledged(ledger_id, message):
+                    continue
+                is_open = True
+                if self.was_delivered(ledger_id, message):
+                    return "delivered"
+                if not self.waits_for_its_time(ledger_id, message) and (
+                        deliver_at_ms <= self.core.now_ms()):
+                    return "due"
+            if not is_open:
+                return "acknowledged"
+            self.core.tracker.acknowledge_messages(ledger_id, first, count)
+            self.acknowledged(ledger_id, first, count)
+            if self.core.chunks is not None:
+                self.chunks_acknowledged(ledger_id, first, count)
+            self.wakes = True
+            return ""
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.settle()
+
+    def waits_for_its_time(self, uint64_t ledger_id, uint64_t message) -> bool:
+        """Whether a timer delivers the message when it is due. Mutex held."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        return ack != NULL and ack.state == PENDING_DELAYED
+
+    def was_delivered(self, uint64_t ledger_id, uint64_t message) -> bool:
+        """Whether a consumer has a message that is not acknowledged, had it, or gets it next. Mutex
+        held."""
+        raise NotImplementedError
+
     def settled(self) -> None:
         """Do what was left to be done without the mutex."""
         self.settle()

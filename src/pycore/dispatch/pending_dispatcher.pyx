@@ -11,7 +11,7 @@ from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.pending_acks cimport (
-    PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
     pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
 )
@@ -293,6 +293,10 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int let_go(self, PendingAck* ack) except -1:
         return let_go_of(self, ack)
+
+    def was_delivered(self, uint64_t ledger_id, uint64_t message) -> bool:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        return ack != NULL and ack.state not in (PENDING_NONE, PENDING_DELAYED, PENDING_COUNTED)
 
     def forget_before(self, uint64_t ledger_id) -> None:
         """Ledgers below this one are gone. Mutex held."""

@@ -271,6 +271,17 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if type(self.reader) is LedgerReader:
             self.reader.leave_gone(first_id)
 
+    def was_delivered(self, uint64_t ledger_id, uint64_t message) -> bool:
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack != NULL and ack.state == PENDING_DEAD:
+            return True
+        if self.active is None:
+            return False         # the next one begins anew
+        self.delivered_end(&end_ledger, &end)
+        return (ledger_id, message) < (end_ledger, end)
+
     def position(self) -> tuple:
         """(ledger id, offset) of the next frame to be read; for statistics and tests."""
         return (self.reader.passed_ledger_id if self.reader.span is None

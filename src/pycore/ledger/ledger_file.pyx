@@ -375,6 +375,28 @@ cdef class LedgerFile:
             self.c_raise(status, f"frame at offset {offset}")
         return frame_dict(&frame)
 
+    def next_delayed(self, offset: int, end: int, after_ms: int) -> tuple[dict, int] | None:
+        """The first entry from offset on that is for later than a time: its frame, and where the
+        next one is. What is damaged is passed over. None: there is none below end."""
+        cdef uint64_t at = offset
+        cdef uint64_t stop = end
+        cdef uint64_t next_offset = 0
+        cdef int64_t after = after_ms
+        cdef EntryFrame frame
+        cdef bint found = False
+        cdef int status
+        with nogil:
+            while at < stop and not found:
+                status = ledger_read_frame(&self.c_read, at, stop, &frame)
+                if status == STATUS_OK:
+                    next_offset = at + entry_frame_span(frame.entry_size)
+                    found = frame.deliver_at_ms > after
+                elif status == STATUS_END or ledger_read_pass(
+                        &self.c_read, at, stop, &next_offset) != STATUS_OK:
+                    break
+                at = next_offset
+        return (frame_dict(&frame), next_offset) if found else None
+
     def chunk(self, offset: int, end: int) -> tuple[bytes, int, int] | None:
         """(uuid, chunk id, number of chunks) of the entry at offset; None: it is none, or cannot be
         read."""

@@ -12,6 +12,7 @@ from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs import (  # noqa: F401 (what they declare is in VERBS)
     brokers,
+    delayed_messages,
     figures,
     leases,
     ledgers,
