@@ -365,6 +365,22 @@ def send_delayed(w: World) -> Steps:
     producer.close()
 
 
+def cancel_delayed(w: World) -> Steps:
+    """It was cancelled, or is cancelled by the next call."""
+    consumer = w.client.subscribe("cancelled", "s", ConsumerType.Shared)
+    producer = w.client.create_producer("cancelled")
+    sent = producer.send(b"later", deliver_after=pulsarx_ms(3_600_000))
+    outcome = yield lambda: producer.cancel(sent)
+    if outcome.interrupted:
+        try:
+            producer.cancel(sent)
+        except errors.NotAllowedError as error:
+            assert "acknowledged" in errors.detail_of(error), errors.detail_of(error)
+    assert w.client.admin.topics.get_delayed_messages("cancelled", "s") == []
+    producer.close()
+    consumer.unsubscribe()
+
+
 def pulsarx_ms(milliseconds: int) -> Any:
     from datetime import timedelta
 
@@ -1125,6 +1141,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "send_in_batches": send_in_batches,
     "send_many": send_many,
     "send_delayed": send_delayed,
+    "cancel_delayed": cancel_delayed,
     "send_to_partitions": send_to_partitions,
     "send_to_lazy_partitions": send_to_lazy_partitions,
     "subscribe_exclusive": subscribe_and_close("ex"),

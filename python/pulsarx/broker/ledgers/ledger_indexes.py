@@ -12,6 +12,7 @@ from operator import attrgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Protocol
 
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
         def ledgers(self) -> list[LedgerRecord]: ...
         def record(self) -> TopicRecord | None: ...
-        def has_ledger(self, ledger_id: int) -> bool: ...
         def compaction(self) -> CompactionRecord | None: ...
         def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]: ...
 
@@ -87,31 +87,37 @@ class LedgerIndexes:
         file.first_index = found
         return found
 
+    def all(self) -> Iterator[tuple[LedgerRecord, int]]:
+        """Each ledger, with the index of its first message."""
+        record = self._ledgers.record()
+        following = 0 if record is None else record.removed_index
+        for each in self._ledgers.ledgers():
+            first = self._said(each)
+            if first < 0:
+                first = following
+            yield each, first
+            following = first + self._ledgers.published_counts(each)[1]
+
     def behind(self, ledgers: list[LedgerRecord]) -> int:
         """The index of the message behind the last one of these; 0: they have none."""
-        return max(
-            (
-                self.first(each.ledger_id) + each.message_count
-                for each in ledgers
-                if each.message_count
-            ),
-            default=0,
-        )
+        for each in reversed(ledgers):
+            if each.message_count:
+                return self.first(each.ledger_id) + each.message_count
+        return 0
 
     def of_survivors(self, record: CompactionRecord) -> dict[int, int]:
         """By ledger that holds some, the index of its first message; -1: not known."""
         found = {each[0]: -1 for each in record.ledgers}
         found |= {each[0]: index for each, index in zip(record.ledgers, record.first_indexes)}
-        for ledger_id, index in found.items():
-            if index < 0 and self._ledgers.has_ledger(ledger_id):
-                found[ledger_id] = self.first(ledger_id)
+        if -1 in found.values():
+            there = {each.ledger_id: first for each, first in self.all()}
+            found = {each: there.get(each, index) for each, index in found.items()}
         return found
 
     def of_all(self, ledger_ids: list[int]) -> list[int]:
-        """Like `first`, of ledgers that are there, or hold survivors of the last compaction."""
+        """Like `first`, of ledgers that are there, or hold survivors of the last compaction; -1: not
+        known."""
         record = self._ledgers.compaction()
         known = {} if record is None else self.of_survivors(record)
-        return [
-            self.first(each) if self._ledgers.has_ledger(each) else known.get(each, -1)
-            for each in ledger_ids
-        ]
+        known |= {each.ledger_id: first for each, first in self.all()}
+        return [known.get(each, -1) for each in ledger_ids]

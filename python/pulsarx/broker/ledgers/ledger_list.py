@@ -435,8 +435,7 @@ class LedgerList:
     def position_at_index(self, index: int) -> Position:
         """The message of an index; the first that is left where it is gone, the end where there is
         none yet."""
-        for ledger in self.ledgers():
-            first = self.indexes.first(ledger.ledger_id)
+        for ledger, first in self.indexes.all():
             if index < first + self.published_counts(ledger)[1]:
                 return (ledger.ledger_id, max(index - first, 0))
         return self.end_position()
