@@ -15,6 +15,7 @@ from command_line import invoke, rows
 import pulsarx
 from pulsarx.cli.commands import COMMANDS
 from pulsarx.cli.root import root
+from pulsarx.clock import wall_ms
 
 ORDERS = "persistent://public/default/orders"
 DEAD = "persistent://public/default/orders-billing-DLQ"
@@ -139,6 +140,36 @@ def test_subscriptions_are_made_listed_and_deleted(folder: Path):
     assert invoke(folder, "peek", "orders", "-s", "a").exit_code == 1
     rows(invoke(folder, "topics", "expire-messages", "orders", "-s", "billing", "-t", "1h"))
     assert rows(invoke(folder, "peek", "orders", "-s", "billing"))
+
+
+def test_delayed_messages_are_listed_and_cancelled(folder: Path):
+    rows(invoke(folder, "subscriptions", "create", "orders", "-s", "audit"))
+    due = wall_ms() + 3_600_000
+    with pulsarx.Client(folder) as client, client.create_producer("orders") as producer:
+        ids = [producer.send(b"late", deliver_at=due).to_text() for _ in range(3)]
+    delayed = ("subscriptions", "delayed", "orders", "-s", "audit")
+    listed = [{"message_id": each, "deliver_at": due} for each in ids]
+    assert rows(invoke(folder, *delayed)) == listed
+    assert rows(invoke(folder, *delayed, "-n", "1", "-b", ids[0])) == listed[1:2]
+    cancel = ("subscriptions", "cancel", "orders", "-m")
+    assert rows(invoke(folder, *cancel, ids[0], "-s", "audit")) == [{"subscription": "audit"}]
+    both = [{"subscription": "audit"}, {"subscription": "billing"}]
+    assert rows(invoke(folder, *cancel, ids[1])) == both
+    assert rows(invoke(folder, *delayed)) == listed[2:]
+    again = invoke(folder, *cancel, ids[1])
+    assert again.exit_code == 1
+    assert "for audit it is acknowledged already" in again.stderr
+
+
+def test_messages_are_found_by_index_and_id(folder: Path):
+    [found] = rows(invoke(folder, "topics", "get-message-id-by-index", "orders", "-i", "3"))
+    place = found["message_id"]
+    [message] = rows(invoke(folder, "topics", "get-message-by-id", "orders", "-m", place))
+    assert (message["message_id"], message["data"]) == (place, "order 3")
+    gone = invoke(folder, "topics", "get-message-by-id", "orders", "-m", "999:0")
+    assert (gone.exit_code, "has no message 999:0" in gone.stderr) == (1, True)
+    gone = invoke(folder, "topics", "get-message-id-by-index", "orders", "-i", "5")
+    assert (gone.exit_code, "indexes from 0 to 4" in gone.stderr) == (1, True)
 
 
 def test_a_terminated_topic_takes_no_more(folder: Path):

@@ -196,6 +196,26 @@ def last_message_id(folder: Folder, topic: str) -> None:
     folder.output.record({"message_id": last.to_text()})
 
 
+@command("pulsarx topics get-message-id-by-index orders -i 3")
+@topic_argument
+@option("-i", "--index", type=Whole(min=0), required=True, help="From 0, trimmed ones counted.")
+def message_id_by_index(folder: Folder, topic: str, index: int) -> None:
+    """Tell the id of the message of an index."""
+    found = folder.admin().topics.get_message_id_by_index(topic, index)
+    folder.output.record({"message_id": found.to_text()})
+
+
+@command("pulsarx topics get-message-by-id orders -m 7:0")
+@topic_argument
+@option("-m", "--messageId", "place", required=True, help="The message: ledger:entry.")
+def message_by_id(folder: Folder, topic: str, place: str) -> None:
+    """Show the message of an id, whatever was acknowledged of it."""
+    found = folder.admin().topics.get_message_by_id(topic, message_id_of(place))
+    if found is None:
+        raise Failed(f"{topic} has no message {place}")
+    folder.output.message(found)
+
+
 @command("pulsarx topics get-backlog-size orders -m 7:0")
 @topic_argument
 @option(
@@ -247,6 +267,8 @@ for _subject, _commands in {
         "stats": stats,
         "partitioned-stats": partitioned_stats,
         "last-message-id": last_message_id,
+        "get-message-id-by-index": message_id_by_index,
+        "get-message-by-id": message_by_id,
         "get-backlog-size": backlog_size,
     },
     "Storage": {

@@ -115,7 +115,7 @@ class LedgerIndexes:
         return found
 
     def of_all(self, ledger_ids: list[int]) -> list[int]:
-        """Like `first`, of ledgers that are there, or hold survivors of the last compaction; -1: not
+        """Like `first`, of ledgers that are there, or hold survivors of a compaction; -1: not
         known."""
         record = self._ledgers.compaction()
         known = {} if record is None else self.of_survivors(record)

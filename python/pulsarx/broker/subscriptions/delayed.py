@@ -1,5 +1,5 @@
-"""Messages of a subscription that wait for their time: finds them, and acknowledges one before it is
-due."""
+"""Messages of a subscription that wait for their time: finds them, and acknowledges one before it
+is due."""
 
 from __future__ import annotations
 
