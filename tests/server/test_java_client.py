@@ -27,7 +27,14 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_only_the_java_client_does(
     libraries: Path, open_served: Callable[..., Served]
 ) -> None:
-    served = open_served()
+    options = pulsarx.BrokerOptions(
+        broker_entry_metadata_interceptors=[
+            "AppendBrokerTimestampMetadataInterceptor",
+            "AppendIndexMetadataInterceptor",
+        ],
+        exposing_broker_entry_metadata_to_client_enabled=True,
+    )
+    served = open_served(broker_options=options)
     served.client.admin.topics.create_partitioned_topic("partitions", 3)
     served.client.create_producer("terminated").send(b"last")
     served.client.admin.topics.terminate("terminated")

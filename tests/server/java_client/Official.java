@@ -141,6 +141,26 @@ public class Official {
         hold(letter.getValue().equals("a"), "dead letter");
     }
 
+    /** Of a batch the index in front of the entry is that of its last message. */
+    static void indexes() throws Exception {
+        Consumer<byte[]> consumer = client.newConsumer().topic("indexes").subscriptionName("s")
+            .subscriptionInitialPosition(EARLIEST).subscribe();
+        Producer<byte[]> producer = client.newProducer().topic("indexes")
+            .batchingMaxPublishDelay(1, TimeUnit.HOURS).create();
+        long began = System.currentTimeMillis();
+        for (int i = 0; i < 5; i++) producer.sendAsync(new byte[] {(byte) i});
+        producer.flush();
+        for (int i = 5; i < 7; i++) {
+            producer.sendAsync(new byte[] {(byte) i});
+            producer.flush();
+        }
+        for (int i = 0; i < 7; i++) {
+            Message<byte[]> message = consumer.receive(PATIENCE, TimeUnit.SECONDS);
+            hold(message.getData()[0] == i && message.getIndex().get() == i, "index " + i);
+            hold(message.getBrokerPublishTime().get() >= began, "broker's time " + i);
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         client = PulsarClient.builder().serviceUrl(arguments[0])
             .operationTimeout(PATIENCE, TimeUnit.SECONDS).build();
@@ -151,6 +171,7 @@ public class Official {
         compression();
         partitions();
         deadLetters();
+        indexes();
         client.close();
     }
 }
