@@ -3,6 +3,7 @@ not due yet."""
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,39 @@ def test_what_is_due_is_not_cancelled(
         consumer.acknowledge(message)
         with pytest.raises(errors.NotAllowedError, match="for s it is acknowledged already"):
             producer.cancel(sent[1])
+
+
+@SHARED
+def test_it_is_either_cancelled_or_delivered(
+    clocked: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
+) -> None:
+    """Whatever comes first: it is due while it is cancelled."""
+    consumer = subscribe(clocked, kind=kind)
+    with clocked.create_producer("t") as producer:
+        for round_number in range(50):
+            sent = producer.send(b"%d" % round_number, deliver_after=HOUR)
+            assert received(consumer) == []
+            outcome: list[object] = []
+            both = threading.Barrier(2)
+            thread = threading.Thread(target=cancel_at, args=(both, producer, sent, outcome))
+            thread.start()
+            both.wait(60)
+            manual_clock.advance(3600)
+            thread.join(60)
+            expected = [] if outcome == [["s"]] else [b"%d" % round_number]
+            assert expected == [] or isinstance(outcome[0], errors.NotAllowedError)
+            assert received(consumer) == expected
+            for _ in expected:
+                consumer.acknowledge(sent)
+            assert backlog(clocked) == 0
+
+
+def cancel_at(both: threading.Barrier, producer: Any, sent: MessageId, outcome: list[Any]) -> None:
+    both.wait(60)
+    try:
+        outcome.append(producer.cancel(sent))
+    except errors.NotAllowedError as error:
+        outcome.append(error)
 
 
 def test_what_nobody_read_is_not_cancelled_when_it_is_due(

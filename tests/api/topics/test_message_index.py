@@ -17,6 +17,7 @@ from support.topics import filled
 
 import pulsarx
 from pulsarx import BrokerOptions, ManualClock, MessageId, MessageIndex, errors
+from pulsarx.backups import salvage
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.testing import inspect, other_process
 
@@ -245,6 +246,55 @@ def test_a_cut_that_takes_the_end_of_a_ledger_moves_no_message_behind_it(
     for _ in range(2):
         with pulsarx.Client(copied, durability="os") as after:
             assert list(named(after).values()) == [(0, b"0"), (1, b"1"), (3, b"3"), (4, b"4")]
+
+
+def test_a_reader_beside_a_dead_owner_knows_them(
+    folder: Path, tmp_path: Path, open_client: OpenClient
+) -> None:
+    """Ledgers that nobody has sealed, in front of others and at the end."""
+    client = open_client(broker_options=SMALL)
+    filled(client, 7)
+    acknowledge(client, 4)
+    free = threading.Event()
+    inspect(client).runtime.background.post(lambda: free.wait(60))
+    try:
+        filled(client, 4, begin=7)
+        copied = tmp_path / "copied"
+        shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.sock"))
+    finally:
+        free.set()
+    with pulsarx.Client(copied, read_only=True) as beside:
+        found = list(named(beside).values())
+        assert found == [(each, b"%d" % each) for each in range(found[0][0], 11)]
+        assert found[0][0] in (3, 4)
+
+
+def test_a_topic_in_memory_counts_as_well(memory_client: pulsarx.Client) -> None:
+    filled(memory_client, 3)
+    memory_client.admin.topics.unload("t")
+    filled(memory_client, 3)
+    assert indexes(memory_client) == list(range(6))
+
+
+def test_a_topic_that_is_made_anew_counts_anew(open_client: OpenClient) -> None:
+    client = open_client()
+    filled(client, 3)
+    client.admin.topics.delete("t")
+    filled(client, 3)
+    assert indexes(client) == [0, 1, 2]
+
+
+def test_a_salvaged_topic_keeps_them(folder: Path, tmp_path: Path, open_client: OpenClient) -> None:
+    """The first entry of each ledger says it, where the catalogue is gone."""
+    client = open_client(broker_options=SMALL)
+    filled(client, 10)
+    acknowledge(client, 7)
+    client.shutdown()
+    for each in (folder / "catalogue").iterdir():
+        each.unlink()
+    salvage(folder, tmp_path / "saved")
+    with pulsarx.Client(tmp_path / "saved", durability="os") as saved:
+        assert list(named(saved).values()) == [(each, b"%d" % each) for each in range(6, 10)]
 
 
 # Guests -------------------------------------------------------------------------------------------
