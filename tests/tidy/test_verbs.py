@@ -37,7 +37,7 @@ WITHOUT_A_METHOD = {
     "leases.set_present", "ledgers.attach", "ledgers.attach_list", "namespaces.get_policy",
     "namespaces.set_policy", "subscriptions.create", "subscriptions.move",
     "topics.browse_messages", "topics.ensure", "topics.find_message_id", "topics.get_figures",
-    "topics.get_message", "topics.get_policy", "topics.get_producer_sequences",
+    "topics.get_policy", "topics.get_producer_sequences",
     "topics.offload_before", "topics.set_policy", "topics.trim",
 }  # fmt: skip
 # Given by the library itself: when a namespace is created over REST; by pulsarx.testing.

@@ -668,7 +668,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "topics.reset_cursor": _reset_cursor,
     "topics.peek_messages": _peek,
     "topics.examine_message": _examine,
-    "topics.get_message": _message_by_id,
+    "topics.get_message_by_id": _message_by_id,
     "topics.get_delayed_messages": _delayed,
     "topics.cancel_message": _cancel,
     "schemas.create_schema": _create_schema,

@@ -365,7 +365,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
 
         Args:
             topic: A name; of a partition, where the topic has some.
-            message_id: Of a batch without a batch index, its first message.
+            message_id: The id. One without a batch index means the first message of its batch.
 
         Raises:
             OperationNotSupported: The topic has partitions, or is non-persistent.
@@ -374,7 +374,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
         from pulsarx.admin.peeked_message import PeekedMessage
 
         arguments = {"topic": topic, "message_id": message_id.to_text()}
-        found = self._channel.perform("topics.get_message", arguments)
+        found = self._channel.perform("topics.get_message_by_id", arguments)
         return None if found is None else PeekedMessage(found)
 
     def get_message_id_by_index(self, topic: str, index: int) -> MessageId:

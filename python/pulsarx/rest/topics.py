@@ -184,7 +184,7 @@ def _examine(call: Call) -> Answer:
 def _message(call: Call) -> Answer:
     index = whole("batchIndex", call.query.get("batchIndex") or "-1")
     wanted = MessageId(-1, call.number("ledger"), call.number("entry"), index)
-    found = call.perform("topics.get_message", topic=call.topic, message_id=wanted.to_text())
+    found = call.perform("topics.get_message_by_id", topic=call.topic, message_id=wanted.to_text())
     if found is None:
         raise Refusal(404, "Message id not found")
     return message_answer(found)

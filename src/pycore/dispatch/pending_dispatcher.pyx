@@ -11,8 +11,8 @@ from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
-    PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED,
+    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
     pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH

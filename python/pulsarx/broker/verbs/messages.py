@@ -49,8 +49,8 @@ def examine_message(folder: OpenFolder, topic: TopicName, number: int, from_end:
     return told[-1]
 
 
-@verb("topics.get_message", needs=CONSUME, reads=True)
-def get_message(folder: OpenFolder, topic: TopicName, message_id: str) -> Json | None:
+@verb("topics.get_message_by_id", needs=CONSUME, reads=True)
+def get_message_by_id(folder: OpenFolder, topic: TopicName, message_id: str) -> Json | None:
     """The message of an id, of a batch its first one; None: there is none."""
     found = _topic(folder, topic)
     wanted = MessageId.from_text(message_id)
