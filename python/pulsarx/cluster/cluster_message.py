@@ -128,6 +128,14 @@ class ClusterMessage:
         """OperationNotSupported: the official client does not tell."""
         raise _untold("deliver_at")
 
+    def broker_publish_timestamp(self) -> int:
+        """0: the official client does not say it."""
+        return 0
+
+    def index(self) -> int:
+        """-1: the official client does not say it."""
+        return -1
+
     def message_id(self) -> MessageId:
         native_id = self.native.message_id()
         found = official.id_of(native_id)
