@@ -109,7 +109,7 @@ class SessionContext:
         self.knows_kept: Any = False  # that a receipt says which messages of a batch were new
         self.listens_late: Any = False  # it knows a consumer from its first FLOW on
         self.gives_for_left_out: Any = False  # permits, see ConnectionSink
-        self.exposes = 0  # fields of BrokerEntryMetadata, see ConnectionSink
+        self.exposes: int = 0  # fields of BrokerEntryMetadata, see ConnectionSink
         self.tries_again: Any = False  # in vain, when it is told SubscriptionNotFound
 
     def client_said(self, values: Values) -> None:
