@@ -873,9 +873,9 @@ class Client:
             topic: A name, a list of names, or a pattern, `re.compile("orders-.*")`.
             columns: Names of fields; None: all.
             schema: In place of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
-            start: The first message: a MessageId, or the publish time from which on: a datetime
-                with a zone, text such as "2026-01-01T00:00Z", a timedelta before now by the
-                client's clock, or milliseconds since 1970.
+            start: The first message: a MessageId, a MessageIndex, or the publish time from which
+                on: a datetime with a zone, text such as "2026-01-01T00:00Z", a timedelta before now
+                by the client's clock, or milliseconds since 1970.
             end: The one before which messages are read, as start.
             last: Only that many messages, the newest.
             keys: A key, or several: only messages of these.
@@ -893,6 +893,7 @@ class Client:
             ValueError: A message is not of the schema, a column cannot hold its number, or an
                 argument is wrong.
             OperationNotSupported: A schema has no columns.
+            NotAllowedError: No message that is left has an index that is given.
             TopicNotFound: There is no such topic.
             DataLossError: Messages were removed while they were read.
             CorruptDataError: A message is damaged.

@@ -507,6 +507,7 @@ class Client:
             ValueError: A message is not of the schema, a column cannot hold its number, or an
                 argument is wrong.
             OperationNotSupported: A schema has no columns.
+            NotAllowedError: No message that is left has an index that is given.
             TopicNotFound: There is no such topic.
             DataLossError: Messages were removed while they were read.
             CorruptDataError: A message is damaged.

@@ -159,6 +159,7 @@ class TableRead:
                 raise ValueError(f"metadata has {name!r}; there are {', '.join(METADATA)}")
         if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
             raise ValueError(f"batch_size is {batch_size!r}; it must be an int of at least 1")
+        self._client = client
         self._selection = selection
         self._batch_size = batch_size
         self._show = progress_of(progress, "messages")
@@ -173,13 +174,19 @@ class TableRead:
 
     def _check_start(self) -> None:
         parts = [each for source in self._values for each in source.partitions]
-        for name, given in (("start", self._selection.start_id), ("end", self._selection.end_id)):
+        chosen = self._selection
+        for name, given in (
+            ("start", chosen.start_index or chosen.start_id),
+            ("end", chosen.end_index or chosen.end_id),
+        ):
             if given in (None, MessageId.earliest, MessageId.latest) or len(parts) == 1:
                 continue
             raise ValueError(
                 f"{name} is {given}, a place in one partition, and {self.topic} has "
                 f"{len(parts)}: name a partition ({parts[0]}), or give a time"
             )
+        topics = self._client.admin.topics
+        chosen.locate(lambda index: topics.get_message_id_by_index(parts[0], index))
 
     def find_columns(self) -> None:
         """Find the columns of values without a schema, by reading them once."""

@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsarx.clock import wall_ms
-from pulsarx.message_id import MessageId
+from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.options.argument_check import is_whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     Place = tuple[int, int, int]  # ledger id, entry id, batch index
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMS = (
-    "a MessageId, a datetime with a zone, a text such as 2026-01-01T00:00Z, a timedelta (before "
+    "a MessageId, a MessageIndex, a datetime with a zone, a text such as 2026-01-01T00:00Z, a timedelta (before "
     "now), or milliseconds since 1970"
 )
 
@@ -104,11 +104,27 @@ class Selection:
         now_ms = wall_ms() if now_ms is None else now_ms
         self.start_id: MessageId | None = start if isinstance(start, MessageId) else None
         self.end_id: MessageId | None = end if isinstance(end, MessageId) else None
-        self.start_ms: int | None = None if self.start_id else _milliseconds(start, "start", now_ms)
-        self.end_ms: int | None = None if self.end_id else _milliseconds(end, "end", now_ms)
+        # Instead of them until `locate` was called.
+        self.start_index: MessageIndex | None = start if isinstance(start, MessageIndex) else None
+        self.end_index: MessageIndex | None = end if isinstance(end, MessageIndex) else None
+        by_time = [
+            None
+            if isinstance(each, (MessageId, MessageIndex))
+            else _milliseconds(each, name, now_ms)
+            for name, each in (("start", start), ("end", end))
+        ]
+        self.start_ms, self.end_ms = by_time
         self.last = last
         self.keys: Any = None if keys is None else _key_texts(keys)
         self.tombstones = tombstones
+
+    def locate(self, find: Callable[[int], MessageId]) -> None:
+        """Have the ids of messages that are named by their indexes. find: raises where there is
+        none."""
+        if self.start_index is not None:
+            self.start_id = find(self.start_index.index())
+        if self.end_index is not None:
+            self.end_id = find(self.end_index.index())
 
     @property
     def has_all(self) -> bool:

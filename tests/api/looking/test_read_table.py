@@ -161,6 +161,17 @@ def test_metadata_of_decoded_messages_is_that_of_columns(memory_client: pulsarx.
         assert table[f"__{name}__"].to_pylist() == rows[name].to_pylist()
 
 
+def test_indexes_select_as_their_messages(client: pulsarx.Client) -> None:
+    publish(client, "t", *["%d" % each for each in range(6)], schema=StringSchema())
+    chosen = {"start": pulsarx.MessageIndex(2), "end": pulsarx.MessageIndex(4)}
+    assert client.read_table("t", **chosen)["value"].to_pylist() == ["2", "3"]
+    with pytest.raises(errors.NotAllowedError, match="indexes from 0 to 5"):
+        client.read_table("t", start=pulsarx.MessageIndex(6))
+    client.admin.topics.create_partitioned_topic("p", 2)
+    with pytest.raises(ValueError, match="a place in one partition"):
+        client.read_table("p", start=pulsarx.MessageIndex(0))
+
+
 def test_times_select_by_publish_time(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ):
