@@ -53,12 +53,15 @@ class LedgerPartition(InputPartition):
         values: ValueFormat | None = None,
         filters: list[RowFilter] | None = None,
         where: Sequence[RowFilter] = (),
+        selector: str | None = None,
     ) -> None:
-        """filters: of the columns that are read. where: of messages, before values are decoded."""
+        """filters: of the columns that are read. where, selector: of messages, before values are
+        decoded."""
         super().__init__(None)
         # Which of how many partitions of a plan that has a lease; None: it has none of its own.
         self.part: tuple[int, int] | None = None
         self.where = where
+        self.selector = selector
         self.values = values
         self.filters: list[RowFilter] = filters or []
         self.ranges = ranges
@@ -78,10 +81,8 @@ def make_partitions(
         options.minPartitions,
         options.maxRecordsPerPartition,
     )
-    return [
-        LedgerPartition(group, options.failOnDataLoss, values, filters, options.where)
-        for group in groups
-    ]
+    chosen = (filters, options.where, options.selector)
+    return [LedgerPartition(group, options.failOnDataLoss, values, *chosen) for group in groups]
 
 
 def read_partition(partition: InputPartition) -> Iterator[Any]:
@@ -93,6 +94,7 @@ def read_partition(partition: InputPartition) -> Iterator[Any]:
         fail_on_data_loss=partition.fail_on_data_loss,
         values=partition.values,
         where=partition.where,
+        selector=partition.selector,
         max_bytes=PASSED_BYTES_MAX if partition.values is None else None,
     )
     if partition.filters:

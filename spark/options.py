@@ -151,6 +151,15 @@ def _lease_seconds(text: str) -> int:
     return found
 
 
+def _selector(text: str) -> str | None:
+    from pulsarx.options.members import check_selector
+
+    try:
+        return check_selector(text) or None
+    except errors.InvalidConfiguration as error:
+        raise ValueError(errors.detail_of(error)) from None
+
+
 def _pattern(text: str) -> str:
     import re
 
@@ -221,6 +230,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "it, too"),
     ("where", filters_of, (), (BATCH,),
      "messages that are read: comparisons of their columns, with AND between them"),
+    ("selector", _selector, None, _READS,
+     "messages that are read: a condition on their properties, key and times, as a JMS selector"),
     ("sealedOnly", _flag, False, _READS,
      "leave out what is still being written: for other hosts than the owner's"),
     ("valueFormat", _one_of(*FORMATS), FORMATS[0], _ALL,
@@ -412,6 +423,7 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
     "subscription": "keep messages by retention of the namespace; the checkpoint is what counts",
     "filterPushdown": "leave filters to Spark",
     "where": "leave filters to Spark",
+    "selector": "leave filters to Spark",
     "sealedOnly": "all that is confirmed is read from brokers",
     "txnConflict": "other rows of a version are refused there, as far as they are told",
     "maxLedgerBytes": _BROKERS,

@@ -57,6 +57,7 @@ def read_partitions(
     values: ValueFormat | None = None,
     where: str | Sequence[RowFilter] | None = None,
     max_bytes: int | None = None,
+    selector: str | None = None,
 ) -> Batches:
     """Yield the messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
@@ -69,6 +70,7 @@ def read_partitions(
         values: How the values become columns; None: they are bytes.
         where: Which messages, as option where; its columns need not be among those that are read.
         max_bytes: Bytes of a batch at most; None: 8 MiB. A larger message has a batch of its own.
+        selector: Which messages, as option selector; None: all.
 
     Yields:
         The batches, in the order of the parts.
@@ -88,7 +90,9 @@ def read_partitions(
     if isinstance(where, str):
         where = filters_of(where)
     limits = max_rows or MAX_ROWS, max_bytes or MAX_BYTES
-    found = _each_batch(parts, names, limits, fail_on_data_loss, values, where or ())
+    found = _each_batch(
+        parts, names, limits, fail_on_data_loss, values, where or (), selector or None
+    )
     return join_small(found, *limits)
 
 
@@ -99,6 +103,7 @@ def _each_batch(
     fail_on_data_loss: bool,
     values: ValueFormat | None,
     where: Sequence[RowFilter],
+    selector: str | None,
 ) -> Batches:
     from pulsarx.broker.scan.read_range import read_ranges
     from pulsarx.ground.extras import optional_module
@@ -127,7 +132,9 @@ def _each_batch(
             for read in [alike] if values is None else ([each] for each in alike):
                 found: Batches = map(
                     pa.record_batch,
-                    read_ranges(read, wanted + compared, *limits, may_miss=may_miss),
+                    read_ranges(
+                        read, wanted + compared, *limits, may_miss=may_miss, selector=selector
+                    ),
                 )
                 if of_rows:
                     found = (filtered(batch, of_rows).select(wanted) for batch in found)
@@ -136,7 +143,7 @@ def _each_batch(
                     continue
                 from pulsarx.spark.value_decoder import ValueDecoder
 
-                decoder = ValueDecoder(values, read[0], of_rows)
+                decoder = ValueDecoder(values, read[0], of_rows, selector)
                 for batch in found:
                     yield decoder.columns(batch)
 
@@ -197,7 +204,7 @@ def map_topic(
         time_zone: As read_topic.
         timestamp_format: As read_topic.
         date_format: As read_topic.
-        **options: start, end, where, max_bytes_per_partition ... of `plan_topic`, which runs now.
+        **options: start, end, where, selector, max_bytes_per_partition ... of `plan_topic`, which runs now.
 
     Raises:
         TopicNotFound: There is no such topic.
@@ -346,7 +353,8 @@ def _mapped_frame(
         fail = options.get("fail_on_data_loss", True)
         where = options.get("where") or ()
         bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
-        task = partial(_read_and_map, function, texts, fail, values, where, bytes_max)
+        chosen = where, options.get("selector")
+        task = partial(_read_and_map, function, texts, fail, values, chosen, bytes_max)
         frame = _frame_of_ids(spark, len(texts)).mapInArrow(task, schema)
         if is_leased(groups):
             keeper.keep(groups, frame_is_left(frame))
@@ -358,7 +366,7 @@ def _read_and_map(
     texts: list[str],
     fail_on_data_loss: bool,
     values: ValueFormat | None,
-    where: str | Sequence[RowFilter],
+    chosen: tuple[str | Sequence[RowFilter], str | None],
     bytes_max: int | None,
     ids: Batches,
 ) -> Batches:
@@ -368,7 +376,8 @@ def _read_and_map(
         _parts_of(ids, texts),
         fail_on_data_loss=fail_on_data_loss,
         values=values,
-        where=where,
+        where=chosen[0],
+        selector=chosen[1],
         max_bytes=bytes_max,
     )
     return function(found)
@@ -433,13 +442,13 @@ def topic_rdd(
     context: SparkContext = spark.sparkContext
     groups = _plan_groups(root, topics, columns, options, lambda: context.defaultParallelism)
     fail = options.get("fail_on_data_loss", True)
-    where = options.get("where") or ()
+    where, selector = options.get("where") or (), options.get("selector")
     if not groups:
         return context.emptyRDD()
 
     def read(parts: Iterable[str]) -> Iterator[Any]:
         ranges = map(_ranges_of_text, parts)
-        found = read_partitions(ranges, fail_on_data_loss=fail, where=where)
+        found = read_partitions(ranges, fail_on_data_loss=fail, where=where, selector=selector)
         return found if batches else _rows_of(found)
 
     with given_back_on_error(groups):

@@ -13,6 +13,7 @@ from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.lease import lease_ranges, release_lease
 from pulsarx.broker.scan.ledger_range import group_ranges
 from pulsarx.broker.scan.plan import TARGET_BYTES, Planner, plan_at_once
+from pulsarx.options.members import check_selector
 from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.given_offsets import boundary_of
@@ -49,6 +50,7 @@ def plan_topic(
     sealed_only: bool = False,
     lease_ms: int = LEASE_MS,
     where: str | None = None,
+    selector: str | None = None,
 ) -> list[list[LedgerRange]]:
     """Plan what each task reads: ledger ranges in order, small ones together, also of several
     topics.
@@ -71,6 +73,8 @@ def plan_topic(
             it is being read; 0: not at all, and nothing is written.
         where: As the option; leaves out ledgers that have no such message. `read_partitions`, which
             is to be given it, too, leaves out the other messages.
+        selector: As the option. It is checked here, and leaves out no ledger: `read_partitions` is
+            to be given it.
 
     Returns:
         The ranges of each task.
@@ -78,9 +82,11 @@ def plan_topic(
     Raises:
         TopicNotFound: There is no such topic.
         ValueError: An argument is wrong; the text says what to change.
+        InvalidConfiguration: The selector is wrong; the text says where.
         DataLossError: Retention removed messages behind start.
         FolderError: There is no such folder.
     """
+    check_selector(selector)
     names = column_names(columns)
     path = folder_path(root)
     named = topic_names(topics)

@@ -38,9 +38,14 @@ class ValueDecoder:
     """Decodes the batches of one ledger range, in order. One thread at a time."""
 
     def __init__(
-        self, values: ValueFormat, planned: LedgerRange, where: Sequence[RowFilter] = ()
+        self,
+        values: ValueFormat,
+        planned: LedgerRange,
+        where: Sequence[RowFilter] = (),
+        selector: str | None = None,
     ) -> None:
-        """where: what chose the rows of the batches among those of the range."""
+        """where, selector: what chose the rows of the batches among those of the range."""
+        self._selector = selector
         self._where = where
         self._format = values
         self._planned = planned
@@ -102,7 +107,7 @@ class ValueDecoder:
         from pulsarx.broker.scan.read_range import read_range
 
         columns = dict.fromkeys([MESSAGE_ID, *(each.column for each in self._where)])
-        for each in read_range(self._planned, [*columns]):
+        for each in read_range(self._planned, [*columns], selector=self._selector):
             batch = filtered(pa.record_batch(each), self._where)
             if number < batch.num_rows:
                 return MessageId.deserialize(batch.column(0)[number].as_py())

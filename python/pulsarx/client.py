@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     Member = Producer | ProducerCreation | Consumer | Reader | TableView
     K = TypeVar("K", bound="Consumer | Reader")
     Kept = TypeVar("Kept", bound="Consumer | Producer | Reader")
-    Chosen = tuple[Any, Any, "int | None", Any, str]  # the arguments of a Selection
+    Chosen = tuple[Any, Any, "int | None", Any, str, "str | None"]  # the arguments of a Selection
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _HERE = os.path.dirname(__file__)
@@ -573,6 +573,8 @@ class Client:
         consumer_event_listener: object = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
         interceptors: list[ConsumerInterceptor] | None = None,
+        subscription_properties: dict[str, str] | None = None,
+        selector: str | None = None,
     ) -> Consumer[T]:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
@@ -638,6 +640,10 @@ class Client:
                 incomplete are acknowledged.
             interceptors: ConsumerInterceptor objects, which see each message before it is received
                 and when it is acknowledged.
+            subscription_properties: Texts by name, kept with a subscription that has none yet.
+            selector: A condition on the properties, key and times of messages in the syntax of JMS,
+                such as "price > 10 AND region IN ('EU', 'US')"; what it does not match counts as
+                acknowledged. It is kept as the property jms.selector of the subscription.
 
         Returns:
             The consumer. It lives as long as the client, until it is closed.
@@ -650,12 +656,12 @@ class Client:
             SubscriptionNotFound: There is no such subscription, and it may not be created.
             InvalidTopicName: topic is no name, or no pattern, of topics.
             IncompatibleSchema: The topic refuses the schema.
-            NotAllowedError: A policy of the topic refuses the type or the rate; or letters of a
-                non-persistent topic.
+            NotAllowedError: A policy of the topic refuses the type or the rate; letters of a
+                non-persistent topic; or the subscription has another selector.
             InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
                 Shared or of a non-persistent topic, or a receiver_queue_size of 0 with several
-                topics; topic_priorities of a topic that is not subscribed to; or a
-                subscription_name that is empty or reserved.
+                topics; topic_priorities of a topic that is not subscribed to; a
+                subscription_name that is empty or reserved; or a wrong selector.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the
@@ -709,6 +715,8 @@ class Client:
         crypto_key_reader: CryptoKeyReader | None = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        *,
+        selector: str | None = None,
     ) -> Reader[T]:
         """Read a topic from a position that the caller chooses. Nothing is acknowledged and no
         ledger is held.
@@ -731,6 +739,7 @@ class Client:
             start_message_id_inclusive: Begin at that message; with `MessageId.latest` at the last
                 one.
             crypto_failure_action: What becomes of a message that cannot be decrypted.
+            selector: Read the messages alone that it matches; as of subscribe.
 
         Returns:
             The reader. It lives as long as the client, until it is closed.
@@ -738,6 +747,7 @@ class Client:
         Raises:
             TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
             InvalidTopicName: topic is no name of one.
+            InvalidConfiguration: The selector is wrong.
             IncompatibleSchema: The topic refuses the schema.
             OperationNotSupported: A reader_listener, or a non-persistent topic, in a client opened
                 read_only, where new messages are not announced.
@@ -857,6 +867,7 @@ class Client:
         end: Any = None,
         last: int | None = None,
         keys: str | Iterable[str] | None = None,
+        selector: str | None = None,
         metadata: Iterable[str] = (),
         tombstones: str = "raise",
         crypto_key_reader: CryptoKeyReader | None = None,
@@ -879,6 +890,7 @@ class Client:
             end: The one before which messages are read, as start.
             last: Only that many messages, the newest.
             keys: A key, or several: only messages of these.
+            selector: Only messages that it matches; as of subscribe.
             metadata: Columns besides: message_id, key, publish_time, event_time, properties, topic,
                 which are called `__message_id__` and so on, as in Pulsar SQL.
             tombstones: What a message without a value is: `raise` a ValueError, a row of nulls
@@ -890,6 +902,7 @@ class Client:
             A `pyarrow.Table`.
 
         Raises:
+            InvalidConfiguration: The selector is wrong.
             ValueError: A message is not of the schema, a column cannot hold its number, or an
                 argument is wrong.
             OperationNotSupported: A schema has no columns.
@@ -907,7 +920,7 @@ class Client:
             assert table["amount"].to_pylist() == [7]
         """
         return self._table_read(
-            "read_table", topic, columns, schema, (start, end, last, keys, tombstones), metadata,
+            "read_table", topic, columns, schema, (start, end, last, keys, tombstones, selector), metadata,
             crypto_key_reader, progress,
         ).table()  # fmt: skip
 
@@ -921,6 +934,7 @@ class Client:
         end: Any = None,
         last: int | None = None,
         keys: str | Iterable[str] | None = None,
+        selector: str | None = None,
         metadata: Iterable[str] = ("key", "publish_time", "event_time"),
         tombstones: str = "raise",
         crypto_key_reader: CryptoKeyReader | None = None,
@@ -941,6 +955,7 @@ class Client:
             end: The one before which messages are read.
             last: Only that many messages, the newest.
             keys: Only messages of these keys.
+            selector: Only messages that it matches; as of subscribe.
             metadata: Columns besides those of the value.
             tombstones: What a message without a value is.
             crypto_key_reader: A CryptoKeyReader, which decrypts.
@@ -959,7 +974,7 @@ class Client:
             AlreadyClosed: The client is closed.
         """
         read = self._table_read(
-            "scan", topic, columns, schema, (start, end, last, keys, tombstones), metadata,
+            "scan", topic, columns, schema, (start, end, last, keys, tombstones, selector), metadata,
             crypto_key_reader, progress, batch_size,
         )  # fmt: skip
         read.find_columns()

@@ -29,6 +29,7 @@ MODULES = [
     "subscriptions.test_negative_acknowledgement",
     "subscriptions.test_non_durable",
     "subscriptions.test_redelivery",
+    "subscriptions.test_selectors",
     "subscriptions.test_shared",
     "subscriptions.test_shared_acknowledgement",
     "topics.test_deletion",

@@ -33,6 +33,7 @@ MODULES = [
     "subscriptions.test_non_durable",
     "subscriptions.test_redelivery",
     "subscriptions.test_redelivery_backoff",
+    "subscriptions.test_selectors",
     "subscriptions.test_shared",
     "subscriptions.test_shared_acknowledgement",
     "subscriptions.test_shared_receiving",

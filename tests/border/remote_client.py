@@ -111,6 +111,9 @@ class RemoteClient(Client):
                 "start_message_id": start_data(
                     options.start_message_id, options.start_message_id_inclusive
                 ),
+                "subscription_properties": [
+                    {"key": "jms.selector", "value": each} for each in [options.selector] if each
+                ],
             },
         )
         receiver.attach()

@@ -225,6 +225,10 @@ def _subscribe_fields(options: ConsumerOptions, name: str) -> dict[str, Any]:
             {"key": key, "value": value} for key, value in (options.properties or {}).items()
         ],
         "initial_position": commands.EARLIEST if earliest else commands.LATEST,
+        "subscription_properties": [
+            {"key": key, "value": value}
+            for key, value in (options.subscription_properties or {}).items()
+        ],
     }
     if options.key_shared_policy is not None:
         policy = options.key_shared_policy.policy()

@@ -494,11 +494,14 @@ def _partitioned_stats(channel: HttpChannel, topic: str) -> Json:
 # Subscriptions ------------------------------------------------------------------------------------
 
 
-def _create_subscription(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
+def _create_subscription(
+    channel: HttpChannel, topic: str, name: str, position: Json, properties: Json | None = None
+) -> None:
     if "message_id" not in position:
         raise errors.OperationNotSupported(detail="a subscription that begins at a time, over HTTP")
-    arguments = {"topic": topic, "name": name, "position": position}
-    channel.perform_by_row("topics.create_subscription", arguments)
+    path = _path_of("topics.create_subscription", topic=topic, name=name)
+    body = BODIES["ResetCursorData"].shown(position)
+    channel.ask("PUT", path, {**body, "properties": properties} if properties else body)
 
 
 def _reset_cursor(channel: HttpChannel, topic: str, name: str, position: Json) -> None:

@@ -36,10 +36,6 @@ _NEVER_OF_TOPIC: Json = {
 _NEVER_OF_SUBSCRIPTION: Json = {
     "isReplicated": False,
     "replicated": False,
-    "subscriptionProperties": {},
-    "filterProcessedMsgCount": 0,
-    "filterAcceptedMsgCount": 0,
-    "filterRejectedMsgCount": 0,
     "filterRescheduledMsgCount": 0,
 }
 # Of whose consumers Pulsar does not count what they have not acknowledged.
@@ -140,12 +136,24 @@ def _subscription(call: Call, topic: str, name: str, figures: Json) -> Json:
         "isDurable": figures["is_durable"],
         "durable": figures["is_durable"],
         **_NEVER_OF_SUBSCRIPTION,
+        **_filtered(figures),
     }
     if figures.get("active_consumer_name"):
         shown["activeConsumerName"] = figures["active_consumer_name"]
     if "msg_drop_rate" in figures:
         shown["msgDropRate"] = figures["msg_drop_rate"]
     return shown
+
+
+def _filtered(figures: Json) -> Json:
+    accepted = figures.get("filter_accepted_msg_count", 0)
+    rejected = figures.get("filter_rejected_msg_count", 0)
+    return {
+        "subscriptionProperties": figures.get("subscription_properties", {}),
+        "filterProcessedMsgCount": accepted + rejected,
+        "filterAcceptedMsgCount": accepted,
+        "filterRejectedMsgCount": rejected,
+    }
 
 
 def _consumer(call: Call, topic: str, subscription: str, figures: Json, kind: str) -> Json:
@@ -309,7 +317,10 @@ def statistics_read(topic: str, found: Json) -> Json:
 
 def _subscription_read(found: Json) -> Json:
     """msg_backlog counts messages, where the server tells them."""
+    properties = found.pop("subscriptionProperties", None)  # whose names are the user's
     shown: Json = _snake(found)
+    if properties is not None:
+        shown["subscription_properties"] = properties
     if "backlog_messages" in shown:
         shown["backlog_entries"] = shown["msg_backlog"]
         shown["msg_backlog"] = shown.pop("backlog_messages")

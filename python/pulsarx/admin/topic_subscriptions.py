@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx.message_id import MessageId
-from pulsarx.options.argument_check import check_integer
+from pulsarx.options.argument_check import check_integer, check_properties
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,11 @@ class TopicSubscriptions:
     _channel: Channel
 
     def create_subscription(
-        self, topic: str, subscription_name: str, position: MessageId | int = MessageId.latest
+        self,
+        topic: str,
+        subscription_name: str,
+        position: MessageId | int = MessageId.latest,
+        properties: dict[str, str] | None = None,
     ) -> None:
         """Create a durable subscription without a consumer.
 
@@ -31,8 +35,10 @@ class TopicSubscriptions:
             subscription_name: Its name.
             position: Where it begins: `MessageId.latest`, `MessageId.earliest`, at a message, or
                 with the first one published at a time in milliseconds since 1970.
+            properties: Texts by name. That called jms.selector is the selector of the subscription.
 
         Raises:
+            InvalidConfiguration: The selector is wrong.
             NotAllowedError: It exists, or the topic has max_subscriptions_per_topic.
             OperationNotSupported: The topic is non-persistent; or position is a message and the
                 topic has partitions.
@@ -46,7 +52,58 @@ class TopicSubscriptions:
             client.admin.topics.create_subscription("orders", "audit", pulsarx.MessageId.earliest)
             assert client.subscribe("orders", "audit").receive().data() == b"one"
         """
-        self._perform("create_subscription", topic, subscription_name, position=_position(position))
+        more = {} if properties is None else {"properties": _checked(properties)}
+        self._perform(
+            "create_subscription", topic, subscription_name, position=_position(position), **more
+        )
+
+    def get_subscription_properties(self, topic: str, subscription_name: str) -> dict[str, str]:
+        """Return the properties of a durable subscription, its selector among them.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+
+        Raises:
+            SubscriptionNotFound: The topic does not have it.
+            OperationNotSupported: The topic is non-persistent.
+            TopicNotFound: There is no such topic.
+        """
+        found: dict[str, str] = self._perform(
+            "get_subscription_properties", topic, subscription_name
+        )
+        return found
+
+    def update_subscription_properties(
+        self, topic: str, subscription_name: str, properties: dict[str, str]
+    ) -> None:
+        """Give a durable subscription these properties, in the place of all that it has.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            properties: Texts by name. That called jms.selector selects what is dispatched from now
+                on; without it, everything is delivered.
+
+        Raises:
+            InvalidConfiguration: The selector is wrong.
+            SubscriptionNotFound: The topic does not have it.
+            OperationNotSupported: The topic is non-persistent.
+            TopicNotFound: There is no such topic.
+            ValueError: A property is no text.
+
+        Durability:
+            They are on the device when this returns.
+
+        Example:
+            client.admin.topics.update_subscription_properties(
+                "orders", "packing", {"jms.selector": "region = 'EU'"}
+            )
+        """
+        self._perform(
+            "update_subscription_properties", topic, subscription_name,
+            properties=_checked(properties),
+        )  # fmt: skip
 
     def delete_subscription(self, topic: str, subscription_name: str, force: bool = False) -> None:
         """Delete a subscription: its messages are no longer held.
@@ -263,6 +320,11 @@ class TopicSubscriptions:
     def _perform(self, verb: str, topic: str, subscription_name: str, **more: object) -> Any:
         arguments = {"topic": topic, "name": subscription_name, **more}
         return self._channel.perform(f"topics.{verb}", arguments)
+
+
+def _checked(properties: dict[str, str]) -> dict[str, str]:
+    check_properties(properties)
+    return dict(properties)
 
 
 def _position(position: MessageId | int) -> dict[str, object]:

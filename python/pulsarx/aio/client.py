@@ -263,6 +263,8 @@ class Client:
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
         interceptors: list[ConsumerInterceptor] | None = None,
+        subscription_properties: dict[str, str] | None = None,
+        selector: str | None = None,
     ) -> Consumer:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
@@ -326,6 +328,10 @@ class Client:
                 incomplete are acknowledged.
             interceptors: ConsumerInterceptor objects, which see each message before it is received
                 and when it is acknowledged.
+            subscription_properties: Texts by name, kept with a subscription that has none yet.
+            selector: A condition on the properties, key and times of messages in the syntax of JMS,
+                such as "price > 10 AND region IN ('EU', 'US')"; what it does not match counts as
+                acknowledged. It is kept as the property jms.selector of the subscription.
 
         Returns:
             The consumer. It lives as long as the client, until it is closed.
@@ -338,12 +344,12 @@ class Client:
             SubscriptionNotFound: There is no such subscription, and it may not be created.
             InvalidTopicName: topic is no name, or no pattern, of topics.
             IncompatibleSchema: The topic refuses the schema.
-            NotAllowedError: A policy of the topic refuses the type or the rate; or letters of a
-                non-persistent topic.
+            NotAllowedError: A policy of the topic refuses the type or the rate; letters of a
+                non-persistent topic; or the subscription has another selector.
             InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
                 Shared or of a non-persistent topic, or a receiver_queue_size of 0 with several
-                topics; topic_priorities of a topic that is not subscribed to; or a
-                subscription_name that is empty or reserved.
+                topics; topic_priorities of a topic that is not subscribed to; a
+                subscription_name that is empty or reserved; or a wrong selector.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the
@@ -388,6 +394,7 @@ class Client:
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         reader_listener: ReaderListener | None = None,
+        selector: str | None = None,
     ) -> Reader:
         """Read a topic from a position that the caller chooses. Nothing is acknowledged and no
         ledger is held.
@@ -406,6 +413,7 @@ class Client:
                 one.
             crypto_failure_action: What becomes of a message that cannot be decrypted.
             reader_listener: As message_listener of subscribe, of the reader and a message.
+            selector: Read the messages alone that it matches; as of subscribe.
 
         Returns:
             The reader. It lives as long as the client, until it is closed.
@@ -413,6 +421,7 @@ class Client:
         Raises:
             TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
             InvalidTopicName: topic is no name of one.
+            InvalidConfiguration: The selector is wrong.
             IncompatibleSchema: The topic refuses the schema.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.

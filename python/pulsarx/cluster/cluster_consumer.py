@@ -336,6 +336,7 @@ def _refuse(options: ConsumerOptions) -> None:
             "topic_priorities": options.topic_priorities is not None,
             "subscription_mode": int(options.subscription_mode) != 0,
             "consumer_event_listener": options.consumer_event_listener is not None,
+            "subscription_properties": options.subscription_properties is not None,
             "expire_time_of_incomplete_chunked_message_ms": (
                 options.expire_time_of_incomplete_chunked_message_ms != 60_000
             ),

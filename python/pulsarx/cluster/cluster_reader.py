@@ -35,7 +35,13 @@ class ClusterReader(Handle, Reader[T]):
         state: OpenState,
         options: ReaderOptions,
     ) -> None:
-        """client: the native one. A call of the control plane."""
+        """client: the native one. A call of the control plane. OperationNotSupported: a
+        selector."""
+        official.refuse(
+            "create_reader",
+            {"selector": bool(options.selector)},
+            "the official client has no such option",
+        )
         self._state = state
         self._core: Any = self  # what Reader asks whether it is open
         self._options = options

@@ -73,7 +73,9 @@ class PartitionedReader(Reader[T]):
             inclusive, compacted = options.start_message_id_inclusive, options.is_read_compacted
             position = start_position(positions_to_read(found, compacted), start, inclusive)
             decryption = decryption_of(options)
-            cursor = found.reader_cursor(options.schema, compacted, decryption)
+            cursor = found.reader_cursor(
+                options.schema, compacted, decryption, options.selector or ""
+            )
             core = cursor.attach(position, queue_size)
             whole = reader()
             if whole is not None:

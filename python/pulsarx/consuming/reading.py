@@ -78,7 +78,8 @@ def _reader_of(broker: Any, topic: Any, options: ReaderOptions, pool: WorkPool) 
     position = start_position(
         positions, options.start_message_id, options.start_message_id_inclusive
     )
-    cursor = topic.reader_cursor(options.schema, compacted, decryption_of(options))
+    decryption = decryption_of(options)
+    cursor = topic.reader_cursor(options.schema, compacted, decryption, options.selector or "")
     core = cursor.attach(position, options.receiver_queue_size)
     return Reader(core, cursor, topic.name, options, pool)
 

@@ -321,6 +321,7 @@ def _attach(
         key_shared=None if key_shared is None else key_shared.policy(),
         read_compacted=options.is_read_compacted,
         decryption=decryption_of(options),
+        subscription_properties=options.subscription_properties,
     )
     consumer = topic.subscribe(request, make)
     assert isinstance(consumer, TopicConsumer)
@@ -542,7 +543,8 @@ class _Several:
             if places:
                 catalogue = self._broker.runtime.catalogue
                 kind = type_name(part.consumer_type)
-                for each in create_subscriptions(catalogue, places, name, kind):
+                given = part.subscription_properties
+                for each in create_subscriptions(catalogue, places, name, kind, given):
                     self._created[each.topic.name] = each
         finally:
             for topic in taken:

@@ -49,9 +49,10 @@ class Letters:
     def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
         """Return the options to subscribe to the retry topic with, beside topics with these
         options: there a delay counts."""
-        if options.consumer_type == ConsumerType.KeyShared:
-            return options
-        values = options.as_dict() | {"consumer_type": ConsumerType.Shared}
+        # Each of them was selected before, by properties and times that a letter may have others of.
+        values = options.as_dict() | {"subscription_properties": None, "selector": None}
+        if options.consumer_type != ConsumerType.KeyShared:
+            values["consumer_type"] = ConsumerType.Shared
         return type(options)(**values)
 
     def attach(self, core: ConsumerCore) -> None:

@@ -4,6 +4,7 @@ those of `Client` are in base.py. A module of its own: opening a client does not
 
 from __future__ import annotations
 
+from pulsarx._pycore.message.message_filter import SELECTOR_PROPERTY, MessageFilter
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -263,6 +264,8 @@ class ConsumerOptions(Options):
     consumer_event_listener: object = ours(object, None)
     expire_time_of_incomplete_chunked_message_ms: int = ours(COUNT_64, 60000)
     interceptors: list[ConsumerInterceptor] | None = ours(list, None)
+    subscription_properties: dict[str, str] | None = ours(dict, None)
+    selector: str | None = ours(str, None)
     schema_info: SchemaInfo | None  # what it declares to the topic
 
     def part_of(self, topic_count: int) -> ConsumerOptions:
@@ -298,6 +301,8 @@ class ConsumerOptions(Options):
         self.schema_info = declared_info(self.schema)
         self.consumer_name = checked_name("consumer", self.consumer_name)
         self.properties = dict(self.properties) if self.properties else None
+        check_properties(self.subscription_properties)
+        self.subscription_properties = with_selector(self.subscription_properties, self.selector)
 
     def _check_topic(self) -> None:
         if type(self.topic).__name__ == "Pattern":  # nobody else pays for loading `re`
@@ -336,6 +341,29 @@ class ConsumerOptions(Options):
                              f"not {shown(self.unacked_messages_timeout_ms)}")
 
 
+def with_selector(properties: dict[str, str] | None, selector: str | None) -> dict[str, str] | None:
+    """The properties of a subscription with its selector among them. InvalidConfiguration: it is
+    wrong, or there are two."""
+    found = dict(properties or {})
+    if selector is not None and selector.strip():
+        if found.setdefault(SELECTOR_PROPERTY, selector) != selector:
+            raise InvalidConfiguration(
+                detail=f"selector={shown(selector)} and another {SELECTOR_PROPERTY} of the "
+                "subscription_properties: give it once"
+            )
+    check_selector(found.get(SELECTOR_PROPERTY), SELECTOR_PROPERTY if selector is None
+                   else "selector")
+    return found or None
+
+
+def check_selector(selector: str | None, name: str = "selector") -> str:
+    """The selector, if it is one; empty for none. InvalidConfiguration: it is wrong, says where."""
+    if selector is None or not selector.strip():
+        return ""
+    MessageFilter(selector, name)
+    return selector
+
+
 class ReaderOptions(Options):
     """Arguments of `Client.create_reader`."""
 
@@ -354,6 +382,7 @@ class ReaderOptions(Options):
     crypto_failure_action: ConsumerCryptoFailureAction = row(
         ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL
     )
+    selector: str | None = ours(str, None)
     schema_info: SchemaInfo | None  # what it declares to the topic
     creates: bool  # a topic that is not there
 
@@ -363,6 +392,7 @@ class ReaderOptions(Options):
             check_encryption_installed()
         self.schema_info = declared_info(self.schema)
         self.creates = True
+        self.selector = check_selector(self.selector)
         self.reader_name = checked_name("reader", self.reader_name)
         self.subscription_role_prefix = self.subscription_role_prefix or None
 

@@ -231,6 +231,21 @@ SUBSCRIPTION = Level(
         ),
         Metric("pulsar_subscription_msg_rate_expired", "entries a second", "expire"),
         Metric(
+            "pulsar_subscription_filter_processed_msg_count",
+            "messages",
+            "that the selector was asked about since the topic was opened",
+        ),
+        Metric(
+            "pulsar_subscription_filter_accepted_msg_count",
+            "messages",
+            "that it matched, those that came again included",
+        ),
+        Metric(
+            "pulsar_subscription_filter_rejected_msg_count",
+            "messages",
+            "that it did not match: they count as acknowledged",
+        ),
+        Metric(
             "pulsar_subscription_msg_drop_rate",
             "messages a second",
             "dropped for want of permits (non-persistent topics)",

@@ -219,6 +219,7 @@ class Figures:
         messages, size = core.given_messages, core.given_size
         rate, throughput = self._per_second((topic, name), messages, size)
         *_, expired, expiry_rate = core.expiry_statistics()  # entries, as in Pulsar
+        accepted, rejected = core.filter_statistics()
         drops = getattr(dispatcher, "drops", None)
         backlog = each.backlog()[0]  # entries, too
         delayed = min(dispatcher.delayed_messages(), backlog)
@@ -241,6 +242,9 @@ class Figures:
             size,
             expired,
             expiry_rate,
+            accepted + rejected,
+            accepted,
+            rejected,
             0.0 if drops is None else drops.per_second(self._now_ms),
             age,
         )
@@ -257,7 +261,10 @@ class Figures:
         counts = figures["msg_out_counter"], figures["bytes_out_counter"]
         rates = self._per_second((topic, name), *counts)
         backlog = figures["backlog_entries"]
-        values = (backlog, backlog, 0, 0, 0, 1, *rates, *counts, 0, 0.0, 0.0, -1)
+        accepted = figures["filter_accepted_msg_count"]
+        rejected = figures["filter_rejected_msg_count"]
+        filtered = accepted + rejected, accepted, rejected
+        values = (backlog, backlog, 0, 0, 0, 1, *rates, *counts, 0, 0.0, *filtered, 0.0, -1)
         self.subscriptions.append((labels, values))
         if self._with_consumers:
             self._add_consumers(labels, topic, name, figures["consumers"], True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pulsarx import errors
 from pulsarx.admin.http_messages import message_shown
 from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.rest.call import Answer, Refusal, read_form, whole
@@ -37,11 +36,9 @@ def _create(call: Call) -> None:
     if place in ("latest", "earliest"):
         place = _LATEST if place == "latest" else {"ledgerId": -1, "entryId": -1}
     properties = place.get("properties") if isinstance(place, dict) else None
-    if properties:
-        raise errors.OperationNotSupported(
-            detail="properties of a subscription are not supported by PulsarX yet"
-        )
-    _perform(call, "create_subscription", position=read_form("ResetCursorData", place))
+    position = read_form("ResetCursorData", place)
+    given = read_form("properties", properties or {})
+    _perform(call, "create_subscription", position=position, properties=given)
 
 
 def _expire_all(call: Call) -> None:
@@ -52,12 +49,6 @@ def _expire_all(call: Call) -> None:
 
 def _reset_to_time(call: Call) -> None:
     _perform(call, "reset_cursor", position={"publish_time_ms": call.number("timestamp")})
-
-
-def _properties(call: Call) -> dict[str, str]:
-    if call.subscription not in _list(call):
-        raise errors.missing_subscription(call.subscription, call.topic)
-    return {}
 
 
 def _delayed(call: Call) -> Any:
@@ -121,8 +112,5 @@ ROUTES = [
         _cancel_for_one,
         "Cancel a message of a subscription before it is due.",
         refused=412,
-    ),
-    Route(
-        "GET", f"{_SUBSCRIPTION}/properties", _properties, "Get the properties of a subscription."
     ),
 ]

@@ -254,6 +254,10 @@ class SessionConsumers:
             key_shared=_policy_of(values["key_shared_meta"]),
             sink=ConnectionSink,
             read_compacted=values["read_compacted"],
+            subscription_properties={
+                each["key"]: each["value"] for each in values["subscription_properties"]
+            },
+            takes_any_selector=True,  # clients subscribe again, as they did the first time
         )
 
         def make(sink: EntrySink, subscription: Subscription) -> SessionConsumer:

@@ -18,6 +18,7 @@ class ReadOptions(TypedDict, total=False):
     end: Any
     last: int | None
     keys: str | Iterable[str] | None
+    selector: str | None
     metadata: Iterable[str]
     tombstones: str
     crypto_key_reader: Any

@@ -88,7 +88,9 @@ class Source:
         """All messages, from the start of a selection on. take: the next block of a reader, one of
         the three below. schema: how messages decode their values. progress: told how many more
         were read. TopicNotFound, DataLossError: not all is there any more."""
-        options = {} if schema is None else {"schema": schema}
+        options: dict[str, Any] = {} if schema is None else {"schema": schema}
+        if selection.selector:
+            options["selector"] = selection.selector
         start = selection.start_id
         for name, end in self._ends.items():
             if end is None or start == MessageId.latest:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pulsarx.clock import wall_ms
 from pulsarx.message_id import MessageId, MessageIndex
 from pulsarx.options.argument_check import is_whole_number
+from pulsarx.options.members import check_selector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,9 +95,10 @@ class Selection:
         last: int | None,
         keys: str | Iterable[str] | None,
         tombstones: str,
+        selector: str | None = None,
         now_ms: int | None = None,
     ) -> None:
-        """now_ms: by the client's clock; None: that of the system."""
+        """selector: which messages are read at all; InvalidConfiguration: it is wrong. now_ms: by the client's clock; None: that of the system."""
         if last is not None and (type(last) is not int or last < 1):
             raise ValueError(f"last is {last!r}; it must be an int of at least 1, or None")
         if tombstones not in ("raise", "null", "skip"):
@@ -117,6 +119,7 @@ class Selection:
         self.last = last
         self.keys: Any = None if keys is None else _key_texts(keys)
         self.tombstones = tombstones
+        self.selector: str = check_selector(selector)
 
     def locate(self, find: Callable[[int], MessageId]) -> None:
         """Have the ids of messages that are named by their indexes. find: raises where there is

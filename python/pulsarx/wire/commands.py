@@ -117,6 +117,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "initial_position": _may(13, _I32, LATEST),
                 "force_topic_creation": _may(15, _BOOL, True),
                 "key_shared_meta": _may(17, KEY_SHARED_META),
+                "subscription_properties": _many(18, KEY_VALUE),
                 "consumer_epoch": _may(19, _U64, 0),
                 # Of a guest's reader of a topic that keeps nothing; not Pulsar's.
                 "is_reader": _may(1000, _BOOL, False),

@@ -33,6 +33,7 @@ cdef class EntrySource:
     cdef bint came_later                 # whole_later was called: look once more
     cdef bint loss_kept                  # the messages lost last count as acknowledged
     cdef bint wakes                      # there is something to tell or to receive, once unlocked
+    cdef uint32_t passed_count           # messages that no selector wanted, since one was wanted
     # (whether it is an error, text) for the log, unlocked; or None
     cdef list undecrypted
 
@@ -103,6 +104,18 @@ cdef class EntrySource:
 
     cdef int expire_view(self, EntryView view) except -1
     """Like expire, for the whole entry."""
+
+    cdef bint select(self, EntryView view) except -1
+    """Whether core.filter, which is not None, lets a message of the entry pass that nobody dealt
+    with; the others count as acknowledged. StorageError: they cannot be acknowledged now, and the
+    entry is to be read again. The view is not packed."""
+
+    cdef uint64_t reject(self, uint64_t ledger_id, uint64_t first,
+                         uint64_t end) except? 18446744073709551615
+    cdef bint rests(self, LedgerReader reader) except -1
+    """Whether reading stops, as it passed over many messages: others want the mutex. It goes on
+    with the next look, for which whoever waits is woken. Raises LedgerWanted where the reader
+    defers: the receiver looks again at once."""
 
     cdef int report_loss(self, str text) except -1
     """Have the subscription say in the log what was lost."""

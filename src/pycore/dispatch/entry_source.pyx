@@ -4,12 +4,15 @@
 from libc.stdint cimport INT32_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_record cimport CURSOR_RUN_MAX
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH
-from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
+from pulsarx._core.status cimport (
+    STATUS_CORRUPT, STATUS_DUPLICATE, STATUS_END, STATUS_FOLD, STATUS_OK, STATUS_OUT_OF_RANGE,
+)
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
@@ -18,6 +21,14 @@ from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_offset
+from pulsarx._pycore.message.message_filter cimport MessageFilter
+
+cdef enum:
+    PASSED_MAX = 65536           # messages passed over at a time: some milliseconds
+
+
+def look_again() -> None:
+    """Fetches nothing; see EntrySource.rests."""
 
 
 cdef class EntrySource:
@@ -235,6 +246,78 @@ cdef class EntrySource:
             if self.core.chunks is not None:
                 self.chunks_acknowledged(ledger_id, first, end - first)
         return missing
+
+    # Selectors ------------------------------------------------------------------------------------
+
+    cdef bint select(self, EntryView view) except -1:
+        cdef SubscriptionCore core = self.core
+        cdef MessageFilter filter = core.filter
+        cdef uint64_t accepted = 0
+        cdef uint64_t rejected = 0
+        cdef uint32_t index = 0
+        cdef uint32_t end
+        filter.look(view)
+        while index < view.message_count:
+            end = filter.run_end(index)
+            if filter.c_matches[index] == 0:
+                rejected += self.reject(view.ledger_id, view.first_message + index,
+                                        view.first_message + end)
+            elif core.tracker is None:
+                accepted += end - index
+            else:
+                for index in range(index, end):
+                    accepted += not core.tracker.is_acknowledged(view.ledger_id,
+                                                                 view.first_message + index)
+            index = end
+        core.filter_accepted += accepted
+        core.filter_rejected += rejected
+        if rejected and core.losses is not None:
+            core.losses.keep_soon()
+        if accepted:
+            self.passed_count = 0
+        else:
+            self.passed_count += view.message_count
+        return accepted != 0
+
+    cdef uint64_t reject(self, uint64_t ledger_id, uint64_t first,
+                         uint64_t end) except? 18446744073709551615:
+        """Acknowledge messages of one entry that are not to be delivered: how many were not."""
+        cdef AckTracker tracker = self.core.tracker
+        cdef uint64_t rejected = 0
+        cdef uint64_t newly = 0
+        cdef uint64_t count
+        cdef int status
+        if tracker is None:
+            return end - first
+        while first < end:
+            count = min(end - first, <uint64_t>CURSOR_RUN_MAX)
+            status = tracker.acknowledge(ledger_id, first, count, &newly)
+            if status == STATUS_FOLD and self.core.fold_now():
+                continue
+            if status == STATUS_OK:
+                rejected += newly
+                self.acknowledged(ledger_id, first, count)
+                if self.core.chunks is not None:
+                    self.chunks_acknowledged(ledger_id, first, count)
+            elif status == STATUS_OUT_OF_RANGE:
+                rejected += count        # of a ledger that is about to go
+            elif status != STATUS_DUPLICATE:
+                raise errors.StorageError(
+                    detail=f"acknowledge {count} messages of ledger {ledger_id} of "
+                    f"{self.topic_name}, which the selector does not match: "
+                    f"{status_reason(status)}. Nothing is delivered before that can be done; the "
+                    "log says what keeps the cursor from being written")
+            first += count
+        return rejected
+
+    cdef bint rests(self, LedgerReader reader) except -1:
+        if self.passed_count < PASSED_MAX:
+            return False
+        self.passed_count = 0
+        if reader.defers:
+            raise LedgerWanted(look_again)
+        self.wakes = True
+        return True
 
     # Expiry ---------------------------------------------------------------------------------------
 

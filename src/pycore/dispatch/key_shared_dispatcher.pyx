@@ -243,6 +243,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 ack = pending_acks_find(&self.core.pending, ledger_id, message)
                 if not self.find_again(receiver.context, ledger_id, message):
                     break
+                if self.core.filter is not None and not self.still_selected(ledger_id, message):
+                    continue
                 if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
                     room = UINT64_MAX    # as a whole
                 of_ledger = ledger_id

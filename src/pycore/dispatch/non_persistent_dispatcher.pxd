@@ -35,6 +35,13 @@ cdef class NonPersistentDispatcher(Dispatcher):
                            bint* taken) except? 4294967295
     """See EntryTarget.offer."""
 
+    cdef uint32_t select_published(self, bytes entry, bytes plain,
+                                   const EntryFrame* frame) except? 4294967295
+    """Ask core.filter, which is not None, about an entry: how many of its messages are wanted."""
+
+    cdef int push_wanted(self, EntrySink receiver, EntryView view, uint32_t wanted) except -1
+    """Queue the messages of an entry that core.filter, which was asked about it, lets pass."""
+
     cdef bint splits(self, const EntryFrame* frame) noexcept
     cdef uint32_t split(self, bytes entry, bytes plain, const EntryFrame* frame,
                         bint* taken) except? 4294967295

@@ -9,7 +9,9 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame
+from pulsarx._core.entry_frame cimport (
+    ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame,
+)
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.pending_acks cimport PENDING_NOBODY
 from pulsarx._core.single_metadata cimport (
@@ -28,9 +30,10 @@ from pulsarx._pycore.ground.rate_counter cimport RateCounter
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.entry_target cimport EntryTarget
 from pulsarx._pycore.message.entry_view cimport (
-    EntryView, entry_view_packed, entry_view_share, entry_view_unpack,
+    EntryView, entry_view_is_packed, entry_view_packed, entry_view_share, entry_view_unpack,
 )
 from pulsarx._pycore.message.message cimport Message, message_extent
+from pulsarx._pycore.message.message_filter cimport MessageFilter
 from pulsarx._pycore.message.message_at cimport message_place
 
 cdef enum:
@@ -198,7 +201,13 @@ cdef class NonPersistentDispatcher(Dispatcher):
         cdef EntrySink receiver
         cdef EntryView view
         cdef Slice slice
-        cdef uint32_t dropped = frame.message_count
+        cdef uint32_t wanted = frame.message_count
+        cdef uint32_t dropped
+        if self.core.filter is not None and self.receivers:
+            wanted = self.select_published(entry, plain, frame)
+            if wanted == 0:
+                return 0
+        dropped = wanted
         if self.splits(frame) and (plain is not None or not frame.flags & ENTRY_COMPRESSED):
             dropped = self.split(entry, plain, frame, taken)
         else:
@@ -212,6 +221,10 @@ cdef class NonPersistentDispatcher(Dispatcher):
                 view = entry_view_packed(entry, receiver.context, frame,
                                          <const uint8_t*>PyBytes_AS_STRING(entry), plain)
                 view = receiver.view_to_queue(view)
+                if wanted < frame.message_count:
+                    self.push_wanted(receiver, view, wanted)
+                    taken[0] = True
+                    return 0
                 memset(&slice, 0, sizeof(slice))
                 slice.end = frame.message_count
                 slice.view = <void*>view
@@ -224,6 +237,53 @@ cdef class NonPersistentDispatcher(Dispatcher):
         if dropped:
             self.drops.add(dropped, frame.publish_time_ms)
         return dropped
+
+    cdef uint32_t select_published(self, bytes entry, bytes plain,
+                                   const EntryFrame* frame) except? 4294967295:
+        cdef MessageFilter filter = self.core.filter
+        cdef EntrySink receiver = self.receivers[0]
+        cdef EntryView view = entry_view_packed(
+            entry, receiver.context, frame, <const uint8_t*>PyBytes_AS_STRING(entry), plain)
+        cdef uint32_t wanted = frame.message_count
+        if view.metadata_flags & METADATA_BATCH and entry_view_is_packed(view):
+            filter.message_count = 0     # whoever published it did not decompress it for this one
+        else:
+            filter.look(view)
+            wanted -= filter.rejected_count
+            self.core.filter_rejected += filter.rejected_count
+        self.core.filter_accepted += wanted
+        return wanted
+
+    cdef int push_wanted(self, EntrySink receiver, EntryView view, uint32_t wanted) except -1:
+        cdef MessageFilter filter = self.core.filter
+        cdef BatchMessage read
+        cdef SliceItem* items
+        cdef Slice slice
+        cdef uint32_t at = 0
+        cdef uint32_t begin
+        cdef uint32_t index
+        cdef uint32_t found = 0
+        receiver.reserve_slice()
+        entry_view_unpack(view, self.decompressed_size_max)
+        items = <SliceItem*>PyMem_Malloc(wanted * sizeof(SliceItem))
+        if items == NULL:
+            raise MemoryError(f"queue {wanted} messages for a consumer: out of memory")
+        for index in range(view.message_count):
+            begin = at
+            if batch_decode_next(view.c_payload, view.payload_size, &at, &read) != STATUS_OK:
+                break                    # what is behind cannot be read either
+            if filter.c_matches[index]:
+                items[found].at = begin
+                items[found].index = index
+                found += 1
+        memset(&slice, 0, sizeof(slice))
+        slice.view = <void*>view
+        slice.items = items
+        slice.item_count = found
+        receiver.push(&slice)
+        Py_INCREF(view)                  # the queue's
+        count_pushed(receiver, found)
+        return 0
 
     cdef EntrySink next_receiver(self):
         """Return the receiver whose turn it is: the next of the highest level (the lowest number)
@@ -309,6 +369,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         cdef BatchMessage read
         cdef EntryParts parts
         cdef EntrySink receiver
+        cdef MessageFilter filter = self.core.filter
         cdef uint32_t spread_hash = STICKY_NON_KEY
         cdef uint32_t key_hash
         cdef uint32_t dropped = 0
@@ -329,6 +390,8 @@ cdef class NonPersistentDispatcher(Dispatcher):
                                                &key_hash)
             if status != STATUS_OK:      # what is behind cannot be read either
                 dropped += 1
+                continue
+            if filter is not None and filter.knows(view) and filter.c_matches[index] == 0:
                 continue
             if key_hash == STICKY_NON_KEY and not read.flags & (
                     METADATA_ORDERING_KEY | METADATA_PARTITION_KEY):
@@ -514,4 +577,6 @@ cdef class SubscriptionTarget(EntryTarget):
 
     cdef bint needs_plain(self, const EntryFrame* frame) noexcept:
         cdef NonPersistentDispatcher dispatcher = self.core.dispatcher
-        return dispatcher is not None and dispatcher.splits(frame)
+        return dispatcher is not None and (
+            dispatcher.splits(frame)
+            or (dispatcher.core.filter is not None and frame.flags & ENTRY_BATCH != 0))

@@ -76,6 +76,10 @@ cdef class PendingDispatcher(Dispatcher):
     """Make again_view the entry that holds a message, walked to it. False: it is gone, or cannot be
     read, which the log tells; nothing is known of it any more."""
 
+    cdef bint still_selected(self, uint64_t ledger_id, uint64_t message) except -1
+    """Whether core.filter, which is not None, wants a message that find_again walked to; else it
+    counts as acknowledged, and nothing is known of it any more."""
+
     cdef bint read_again(self, EntryContext context, uint64_t ledger_id,
                          uint64_t message) except -1
     """Make again_view the entry that holds a message; False: as find_again, but what is known of

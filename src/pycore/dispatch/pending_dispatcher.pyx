@@ -531,6 +531,16 @@ cdef class PendingDispatcher(Dispatcher):
         self.lost(ledger_id, message)
         return False
 
+    cdef bint still_selected(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef SubscriptionCore core = self.core
+        if core.filter.wants(self.again_view, self.again_at):
+            core.filter_accepted += 1
+            return True
+        core.filter_rejected += self.reject(ledger_id, message, message + 1)
+        if core.losses is not None:
+            core.losses.keep_soon()
+        return False
+
     cdef bint join_again(self, uint64_t ledger_id, uint64_t message) except -1:
         try:
             entry_view_join(self.again_view, self.decompressed_size_max)
@@ -632,6 +642,10 @@ cdef class PendingDispatcher(Dispatcher):
                     self.c_picked.count < room):
                 if not self.find_again(receiver.context, ledger_id, message):
                     break
+                if self.core.filter is not None and not self.still_selected(ledger_id, message):
+                    message += 1
+                    ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+                    continue
                 if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
                     room = UINT64_MAX    # as in SharedDispatcher.give_run
                 picked_reserve(&self.c_picked)

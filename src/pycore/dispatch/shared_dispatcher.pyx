@@ -447,10 +447,13 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef bint read_new(self, EntryContext context, bint packed) except -1:
         cdef LedgerReader reader = self.reader
         cdef ChunkedMessage chunked
+        cdef EntryView view
         cdef uint64_t ledger_id
         cdef bint taken_apart
         cdef int step
         while True:
+            if self.passed_count and self.rests(reader):
+                return False
             step = reader.next_entry()
             if step == READ_NOTHING:
                 return False
@@ -476,11 +479,25 @@ cdef class SharedDispatcher(PendingDispatcher):
                 if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
                     self.expire(ledger_id, reader.c_frame.first_message, reader.next_message)
                     continue
+                view = None
+                if self.core.filter is not None:
+                    # First: what it does not let pass need not wait for its time.
+                    taken_apart = chunked is None
+                    if chunked is not None:
+                        view = entry_view_chunked(chunked, context)
+                    else:
+                        view = entry_view_new(
+                            reader.span.file, context, ledger_id, &reader.c_frame, reader.c_entry,
+                            self.decompressed_size_max)
+                    if not self.select(view):
+                        continue
                 if reader.c_frame.deliver_at_ms and self.delayed_delivery and (
                         reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):
                     self.delay()
                     continue
-                if chunked is not None:
+                if view is not None:
+                    self.view = view
+                elif chunked is not None:
                     self.view = entry_view_chunked(chunked, context)
                 elif packed:
                     taken_apart = True

@@ -37,6 +37,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef bint has_gaps                   # what is read was compacted
     cdef EntryView next_view(self, EntrySink receiver)
     cdef EntryView next_later(self, EntrySink receiver)
+    cdef uint64_t wanted_count(self, EntryView view) noexcept
 
     cdef EntryView throttled_view(self, EntrySink receiver)
     """Like next_view; None also while the dispatch rate lets nothing pass."""

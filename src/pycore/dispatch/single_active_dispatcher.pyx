@@ -19,6 +19,7 @@ from pulsarx._pycore.message.entry_view cimport (
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
+from pulsarx._pycore.message.message_filter cimport MessageFilter
 from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
@@ -309,7 +310,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         receiver.place.at = 0
         receiver.place.index = 0
         receiver.place.end = view.message_count
-        receiver.count_given(view, view.message_count)
+        receiver.count_given(view, self.wanted_count(view))
         receiver.place.filtered = (
             self.core.pending.count != 0 or receiver.redelivery.ack_timeout_ms != 0
             or self.core.ttl_ms != 0 or not self.is_whole(view))
@@ -317,7 +318,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int plain_ahead(self) noexcept:
         if self.has_gaps or self.later is not None or self.deposed is not None or (
-                self.core.throttle is not None or self.core.unarmed):
+                self.core.throttle is not None or self.core.unarmed
+                or self.core.filter is not None):
             return -1
         return self.reader.plain_ahead()
 
@@ -334,6 +336,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 view = self.next_later(receiver)
                 if view is not None:
                     return view
+            if self.passed_count and self.rests(reader):
+                return None
             step = reader.next_entry()
             if step == READ_NOTHING:
                 if self.has_gaps:
@@ -362,15 +366,21 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
                     continue
                 if step == CHUNK_WHOLE:
-                    return entry_view_chunked(self.whole, receiver.context)
+                    view = entry_view_chunked(self.whole, receiver.context)
+                    if self.core.filter is not None and not self.select(view):
+                        continue
+                    return view
                 taken_apart = True
-                if receiver.takes_entries and reader.c_frame.flags & ENTRY_REWRITTEN == 0:
+                if receiver.takes_entries and self.core.filter is None and (
+                        reader.c_frame.flags & ENTRY_REWRITTEN == 0):
                     return entry_view_stored(reader.span.file, receiver.context,
                                              reader.span.ledger_id, &reader.c_frame,
                                              reader.c_entry)
                 view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
                 if view.entry_flags & ENTRY_REWRITTEN and not self.takes_rewritten(view):
+                    continue
+                if self.core.filter is not None and not self.select(view):
                     continue
                 return view
             except errors.CorruptDataError as error:
@@ -381,15 +391,26 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 reader.unread()
                 raise
 
+    cdef uint64_t wanted_count(self, EntryView view) noexcept:
+        """How many messages of the view, which was just read, are to be delivered."""
+        cdef MessageFilter filter = self.core.filter
+        if filter is None or filter.rejected_count >= view.message_count or not filter.knows(view):
+            return view.message_count
+        return view.message_count - filter.rejected_count
+
     cdef EntryView next_later(self, EntrySink receiver):
         """The next chunked message that was read ahead of its turn, None when there is none."""
         cdef ChunkedMessage chunked
+        cdef EntryView view
         while self.later:
             chunked = self.later.pop(0)
             if self.core.tracker is None or not self.core.tracker.is_acknowledged(
                     chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
+                view = entry_view_chunked(chunked, receiver.context)
+                if self.core.filter is not None and not self.select(view):
+                    continue
                 self.late = chunked
-                return entry_view_chunked(chunked, receiver.context)
+                return view
         self.later = None
         return None
 
@@ -401,7 +422,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         elif view is None or not throttle.lets_pass(self.reader):
             return None
         else:
-            throttle.take(view, view.message_count, 1)
+            throttle.take(view, <uint32_t>self.wanted_count(view), 1)
         self.ahead = None
         return view
 
@@ -503,6 +524,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef LedgerAcks* acks
         if view.ledger_id == self.skip_ledger_id and view.first_message < self.skip_messages:
             return False
+        if self.core.filter is not None and self.core.filter.rejected_count:
+            return False
         if self.core.tracker is None:
             return True
         acks = cursor_state_find(&self.core.tracker.c_state, view.ledger_id)
@@ -513,6 +536,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         # One that comes late lies in front of where reading went on.
         if view.ledger_id == self.skip_ledger_id and message < self.skip_messages and (
                 self.late is None):
+            return False
+        if self.core.filter is not None and self.core.filter.rejects(view.ledger_id, message):
             return False
         return self.core.tracker is None or (
             not self.core.tracker.is_acknowledged(view.ledger_id, message))

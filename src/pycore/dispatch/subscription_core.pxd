@@ -17,6 +17,7 @@ from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler, ChunkLimits
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
+from pulsarx._pycore.message.message_filter cimport MessageFilter
 
 
 cdef class DeadlineCall:
@@ -82,6 +83,10 @@ cdef class SubscriptionCore(SectionsSource):
     # that its consumers were given, redeliveries included, and bytes of the entries
     cdef readonly uint64_t given_messages
     cdef readonly uint64_t given_size
+    cdef MessageFilter filter            # which messages are delivered; None: all are
+    # messages that it let pass, also those that came again, and those it did not
+    cdef uint64_t filter_accepted
+    cdef uint64_t filter_rejected
     cdef list gathered                   # those times, ascending; None: nothing was refused yet
     cdef bint unarmed                    # memory ran out for that: the next dispatch does it
 

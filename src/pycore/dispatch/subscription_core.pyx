@@ -37,6 +37,7 @@ from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 from pulsarx._pycore.dispatch.dispatch_throttle import throttle_statistics
 from pulsarx._pycore.ground.weak_reference cimport referent
+from pulsarx._pycore.message.message_filter cimport MessageFilter
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
@@ -202,6 +203,24 @@ cdef class SubscriptionCore(SectionsSource):
         made = self.throttle_made
         mutex_unlock(&self.mutex)
         return throttle_statistics(made)
+
+    # Selectors ------------------------------------------------------------------------------------
+
+    def set_filter(self, MessageFilter filter) -> None:
+        """Deliver what it lets pass, from the next entry on; None: everything. Takes the mutex."""
+        mutex_lock(&self.mutex)
+        self.filter = filter
+        mutex_unlock(&self.mutex)
+
+    def filter_statistics(self) -> tuple[int, int]:
+        """How many messages a filter let pass, and how many it did not. Takes the mutex."""
+        cdef uint64_t accepted
+        cdef uint64_t rejected
+        mutex_lock(&self.mutex)
+        accepted = self.filter_accepted
+        rejected = self.filter_rejected
+        mutex_unlock(&self.mutex)
+        return accepted, rejected
 
     # What survives a restart ----------------------------------------------------------------------
 

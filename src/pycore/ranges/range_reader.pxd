@@ -1,9 +1,11 @@
 """Reads ledger ranges out of their files, block by block. Beneath broker.scan.read_range."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx._core.selector cimport SelectorProgram
 from pulsarx._pycore.arrow.arrow_block cimport BlockEntry
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.message.message_filter cimport MessageFilter
 from pulsarx._pycore.ranges.range_batch cimport RangeBatch
 from pulsarx._pycore.ranges.range_block cimport ColumnOrder, RangeBlock, TopicColumn
 from pulsarx._pycore.ranges.read_window cimport ReadWindow
@@ -16,6 +18,7 @@ cdef struct RangeCursor:
     int64_t from_ms                      # entries published earlier, or at until_ms or later,
     int64_t until_ms                     # are left out
     bint pass_gaps                       # messages that are not there are left out
+    const SelectorProgram* selector      # NULL: all messages are read
     ReadWindow window                    # on what is read; where it has none, by the mapping
     bint inside                          # an entry is being read; what follows is about it
     BlockEntry entry
@@ -24,6 +27,12 @@ cdef struct RangeCursor:
     uint32_t at                          # in the payload
     uint32_t index                       # of the next message
     uint32_t until
+    bint selected                        # the selector was asked about its messages
+
+
+cdef struct Selected:                    # of the entry that is being read: 1 for each that is wanted
+    uint8_t* matches                     # owned
+    uint32_t capacity
 
 
 cdef class LedgerPlace:
@@ -36,6 +45,8 @@ cdef class RangeReader:
     cdef object ranges                   # an iterator of those that are next
     cdef LedgerFile file                 # owned; pins the mapping; None: no range was begun
     cdef RangeCursor cursor
+    cdef MessageFilter filter            # None: all messages are read
+    cdef Selected selected
     cdef ColumnOrder order
     cdef str topic
     cdef TopicColumn* c_topic            # owned: one reference; NULL: not made yet

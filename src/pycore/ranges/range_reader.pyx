@@ -6,6 +6,7 @@ import os
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pulsarx import errors
@@ -14,12 +15,16 @@ from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport file_is_resident
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
+from pulsarx._core.selector_match cimport (
+    SelectorMessage, selector_match, selector_match_batch,
+)
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED, METADATA_UUID
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE, STATUS_UNSUPPORTED,
 )
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.message.message_filter cimport MessageFilter
 from pulsarx._pycore.ranges.range_batch cimport RangeBatch, column_order, range_batch_new
 from pulsarx._pycore.ranges.range_block cimport (
     RANGE_BYTES_MAX, RANGE_ROWS_MAX, RANGE_TOPIC, RangeBlock, range_block_new, range_block_release,
@@ -127,11 +132,61 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
     if frame.first_message + frame.message_count > self.end_message:
         self.until = <uint32_t>(self.end_message - frame.first_message)
     self.inside = True
+    self.selected = False
     self.offset = next_offset
     return COMPRESSED if self.compression else STATUS_OK
 
 
-cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block) noexcept nogil:
+cdef int select(RangeCursor* self, Selected* selected) noexcept nogil:
+    """Ask the selector about the messages of the entry that are next."""
+    cdef SelectorMessage message
+    cdef bint wanted = True
+    cdef uint32_t at = self.at
+    cdef void* grown
+    if self.until > selected.capacity:
+        grown = realloc(selected.matches, self.until)
+        if grown == NULL:
+            return STATUS_NO_MEMORY
+        selected.matches = <uint8_t*>grown
+        selected.capacity = self.until
+    if self.entry.flags & METADATA_BATCH:
+        # What cannot be read is wanted, and told when it is taken.
+        selector_match_batch(self.selector, self.entry.payload, self.entry.payload_size, &at,
+                             self.index, self.until, self.entry.publish_time_ms,
+                             selected.matches + self.index)
+    else:
+        message.metadata = self.entry.metadata
+        message.metadata_size = self.entry.metadata_size
+        message.in_batch = False
+        message.publish_time_ms = self.entry.publish_time_ms
+        if selector_match(self.selector, &message, &wanted) != STATUS_OK:
+            wanted = True
+        selected.matches[0] = wanted
+    self.selected = True
+    return STATUS_OK
+
+
+cdef int take_selected(RangeCursor* self, const Selected* selected,
+                       RangeBlock* block) noexcept nogil:
+    """Append the messages of a batch that are wanted, as take_batch does with all."""
+    cdef BatchMessage passed
+    cdef uint32_t end
+    cdef int status = STATUS_OK
+    while self.index < self.until and status == STATUS_OK:
+        if selected.matches[self.index] == 0:
+            status = batch_decode_next(self.entry.payload, self.entry.payload_size, &self.at,
+                                       &passed)
+            self.index += status == STATUS_OK
+            continue
+        end = self.index
+        while end < self.until and selected.matches[end]:
+            end += 1
+        status = range_block_take_batch(block, &self.entry, &self.at, &self.index, end)
+    return status
+
+
+cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block,
+                    Selected* selected) noexcept nogil:
     """Append messages until the block is full (TOO_LARGE) or the range is read (END).
 
     COMPRESSED: the entry's payload has to be made plain, then again. Anything else: damage at the
@@ -155,8 +210,17 @@ cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block) noex
             status = step_to(self, &frame)
             if status != STATUS_OK:
                 return status
-        if self.entry.flags & METADATA_BATCH:
+        if self.selector != NULL and not self.selected:
+            status = select(self, selected)
+            if status != STATUS_OK:
+                return status
+        if self.selector != NULL and self.entry.flags & METADATA_BATCH:
+            status = take_selected(self, selected, block)
+        elif self.entry.flags & METADATA_BATCH:
             status = range_block_take_batch(block, &self.entry, &self.at, &self.index, self.until)
+        elif self.selector != NULL and selected.matches[0] == 0:
+            status = STATUS_OK
+            self.index = 1
         else:
             status = range_block_take_single(block, &self.entry)
             if status == STATUS_OK:
@@ -189,7 +253,7 @@ cdef class RangeReader:
         self.cursor.window.descriptor = -1
 
     def __init__(self, ranges not None, *, columns, int64_t rows_max, int64_t bytes_max, decompress,
-                 uint32_t decompressed_size_max, bint pass_damage):
+                 uint32_t decompressed_size_max, bint pass_damage, str selector=None):
         """ranges: an iterable of tuples (file: LedgerFile, ledger id, topic, partition, offset,
         end, first message, end message, from_ms, until_ms, rows ahead, bytes ahead).
 
@@ -198,7 +262,10 @@ cdef class RangeReader:
         may be more or less; no rows ahead but its own: a batch ends with this range.
         The iterable is asked for the next one when the file of the one before it was let go of.
         pass_damage: what cannot be read is logged and left out.
+        selector: which messages are read; None: all. InvalidConfiguration: it is wrong.
         """
+        if selector is not None:
+            self.filter = MessageFilter(selector)
         column_order(columns, &self.order)
         if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
             raise ValueError(f"max_rows is {rows_max}, max_bytes {bytes_max}; they must be from 1 "
@@ -214,6 +281,7 @@ cdef class RangeReader:
     def __dealloc__(self):
         self.end_window()
         topic_column_release(self.c_topic)
+        free(self.selected.matches)
 
     def __iter__(self):
         return self
@@ -291,6 +359,8 @@ cdef class RangeReader:
             self.topic = topic
         self.cursor.offset = offset
         self.cursor.end = end
+        if self.filter is not None:
+            self.cursor.selector = &self.filter.c_program
         self.cursor.pass_gaps = self.pass_damage
         self.file = file
         return 0
@@ -378,7 +448,7 @@ cdef class RangeReader:
         cdef int status
         while True:
             with nogil:
-                status = fill_block(&self.cursor, &self.file.c_read, block)
+                status = fill_block(&self.cursor, &self.file.c_read, block, &self.selected)
             if status == STATUS_TOO_LARGE:
                 return 0
             if block.row_count and not self.pass_damage and status != STATUS_END and (

@@ -247,6 +247,16 @@ def create_subscription(
     return operation if properties is None else operation | {"properties": properties}
 
 
+def set_subscription_properties(topic: str, name: str, properties: dict[str, str]) -> Operation:
+    """In the place of all that it has."""
+    return {
+        "op": "set_subscription_properties",
+        "topic": topic,
+        "name": name,
+        "properties": properties,
+    }
+
+
 def remove_subscription(topic: str, name: str) -> Operation:
     return {"op": "remove_subscription", "topic": topic, "name": name}
 

@@ -109,6 +109,12 @@ class SubscriptionRecord:
         self.initial_ledger_id: int = initial_ledger_id  # where it began; -1: with the first ledger
         self.initial_message: int = initial_message  # ordinal within that ledger
 
+    def with_properties(self, properties: dict[str, str]) -> SubscriptionRecord:
+        """Itself, with these properties in the place of its own."""
+        made = SubscriptionRecord(*self.row())
+        made.properties = properties
+        return made
+
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
 

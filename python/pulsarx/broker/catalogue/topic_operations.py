@@ -387,6 +387,14 @@ def _create_subscription(draft: CatalogueDraft, fields: Operation) -> None:
     topic.subscriptions[name] = SubscriptionRecord(**fields)
 
 
+def _set_subscription_properties(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    found = topic.subscriptions.get(fields["name"])
+    if found is None:
+        raise CatalogueError(detail=f"topic {topic.name} has no subscription {fields['name']!r}")
+    topic.subscriptions[found.name] = found.with_properties(fields["properties"])
+
+
 def _remove_subscription(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.subscriptions.pop(fields["name"], None) is None:
@@ -630,6 +638,11 @@ TOPIC_OPERATIONS: dict[str, Any] = {
             "initial_ledger_id": ("integer", -1),
             "initial_message": ("integer", 0),
         },
+    ),
+    "set_subscription_properties": (
+        _set_subscription_properties,
+        {"topic": "text", "name": "text", "properties": "object"},
+        {},
     ),
     "remove_subscription": (_remove_subscription, {"topic": "text", "name": "text"}, {}),
     # ledgers: by topic, rows as `_attached` reads them. forgotten: applications too long ago.

@@ -35,6 +35,7 @@ def read_range(
     max_bytes: int = MAX_BYTES,
     *,
     pass_damage: bool = False,
+    selector: str | None = None,
 ) -> Iterator[RangeBatch]:
     """The messages of a range as objects with the Arrow PyCapsule interface, checksums verified.
 
@@ -42,6 +43,7 @@ def read_range(
         the plan.
     max_rows, max_bytes: whichever a batch reaches first; a larger message has a batch of its own.
     pass_damage: what cannot be read is logged and left out.
+    selector: which messages; None: all. InvalidConfiguration: it is wrong.
     The lease of the range, if it has one, is renewed until the last batch was taken.
     Errors of the file come at once, before the first batch is asked for. FolderError: it is not
     there, or not the one that was planned. CorruptDataError: it is damaged, says where.
@@ -49,7 +51,7 @@ def read_range(
     rows, size = planned.end_message - planned.first_message, planned.end - planned.offset
     wanted = planned.columns if columns is None else columns
     opened = [_opened(planned, open_ledger(planned), rows, size)]
-    reader = _reader(opened, wanted, max_rows, max_bytes, pass_damage)
+    reader = _reader(opened, wanted, max_rows, max_bytes, pass_damage, selector)
     reader.begin()
     return reader if planned.lease is None else _leased(reader, planned)
 
@@ -61,15 +63,18 @@ def read_ranges(
     max_bytes: int = MAX_BYTES,
     *,
     may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None = None,
+    selector: str | None = None,
 ) -> Iterator[RangeBatch]:
     """Read ranges one after the other as read_range does, but a batch has messages of as many as
     fit: small ledgers cost less than half of what each costs alone.
 
     columns: with `__topic` among them a batch is of one topic.
+    selector: as of read_range.
     may_miss: asked, when the file of a range is not there, whether to go on without it.
     Errors of a file come when its first message is due. No range behind it is read then.
     """
-    reader = _reader(_each_opened(ranges, columns, may_miss), columns, max_rows, max_bytes, False)
+    opened = _each_opened(ranges, columns, may_miss)
+    reader = _reader(opened, columns, max_rows, max_bytes, False, selector)
     found: Iterator[RangeBatch] = reader
     return found
 
@@ -80,6 +85,7 @@ def _reader(
     max_rows: int,
     max_bytes: int,
     pass_damage: bool,
+    selector: str | None,
 ) -> RangeReader:
     return RangeReader(
         opened,
@@ -89,6 +95,7 @@ def _reader(
         decompress=decompress,
         decompressed_size_max=_DECOMPRESSED_SIZE_MAX,
         pass_damage=pass_damage,
+        selector=selector,
     )
 
 

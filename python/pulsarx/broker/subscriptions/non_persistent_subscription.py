@@ -75,4 +75,5 @@ class NonPersistentSubscription(Subscription):
         found |= self.dispatcher.statistics()
         found["msg_out_counter"] = self.core.given_messages
         found["bytes_out_counter"] = self.core.given_size
+        found |= self.filter_statistics()
         return found

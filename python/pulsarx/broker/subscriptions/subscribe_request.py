@@ -59,6 +59,7 @@ class SubscribeRequest:
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
         "key_shared", "made_subscription", "place", "sink", "read_compacted", "decryption",
+        "subscription_properties", "takes_any_selector",
     )  # fmt: skip
 
     def __init__(
@@ -75,10 +76,14 @@ class SubscribeRequest:
         read_compacted: bool = False,
         decryption: object = None,
         place: int | None = None,
+        subscription_properties: dict[str, str] | None = None,
+        takes_any_selector: bool = False,
     ) -> None:
         """start: where a new subscription begins. key_shared: None for the defaults. sink: what the
         dispatcher hands entries to. decryption: a PayloadDecryption; None: what is encrypted is not
-        delivered. place: its place among the consumers of the last owner; None: it is a new one."""
+        delivered. place: its place among the consumers of the last owner; None: it is a new one.
+        subscription_properties: of a subscription that has none yet. takes_any_selector: though it
+        gives another than the subscription has."""
         self.subscription_name: str = subscription_name
         self.type: ConsumerType = type
         self.schema: object = schema
@@ -91,6 +96,9 @@ class SubscribeRequest:
         self.read_compacted: bool = read_compacted
         self.decryption: object = decryption
         self.place: int | None = place  # set by the subscription, where it is None
+        self.subscription_properties: dict[str, str] = subscription_properties or {}
+        # It comes again, or may: what it gave the first time may have been changed since.
+        self.takes_any_selector: bool = takes_any_selector
         self.made_subscription: bool = False  # set by the topic: the durable subscription is new
 
     @property

@@ -24,6 +24,7 @@ from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
@@ -39,6 +40,7 @@ from pulsarx.broker.subscriptions.dispatchers import (
     dispatch_kind,
     make_dispatcher,
 )
+from pulsarx.broker.subscriptions.selectors import check_agrees, filter_of
 from pulsarx.broker.subscriptions.topic_cursors import (
     add_survivors,
     delete_tracker,
@@ -72,8 +74,8 @@ class Subscription:
 
     __slots__ = (
         "__weakref__", "_consumers", "_forgotten", "_had_type", "_kind", "_partition_index",
-        "_places", "_read_any", "core", "dispatcher", "flush", "host", "last_active_ms", "name",
-        "record", "removed", "runtime", "topic", "tracker",
+        "_places", "_read_any", "_selector_error", "core", "dispatcher", "flush", "host",
+        "last_active_ms", "name", "properties", "record", "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
@@ -89,12 +91,16 @@ class Subscription:
         self.runtime: BrokerRuntime = runtime
         self.last_active_ms: int = runtime.clock.now_ms()
         self.record: SubscriptionRecord | None = record
+        self.properties: dict[str, str] = {}
+        self._selector_error: errors.PulsarException | None = None
         self.name: str = name
         self.tracker: Any = tracker
         self.flush: IntervalJob = runtime.after_flush_interval(tracker.flush)
         losses = CountedLosses(name, runtime.background, self.flush, topic.trim)
         losses.runtime = runtime
         self.core: Any = SubscriptionCore(tracker, runtime.clock, losses)
+        if record is not None and record.properties:
+            self.use_properties(record.properties)
         self.host: ConsumerHost = self._make_host(topic.ledger)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._had_type = False  # no consumer came yet
@@ -115,6 +121,21 @@ class Subscription:
     @property
     def durable(self) -> bool:
         return self.record is not None
+
+    def use_record(self, record: SubscriptionRecord) -> None:
+        """The catalogue has other properties for it."""
+        self.record = record
+        self.use_properties(record.properties)
+
+    def use_properties(self, properties: dict[str, str]) -> None:
+        """Select messages as they say from now on."""
+        self.properties = properties
+        self._selector_error = None
+        try:
+            self.core.set_filter(filter_of(properties))
+        except errors.InvalidConfiguration as error:
+            # They were checked before they were kept, by a version that knew more.
+            self._selector_error = error
 
     def touch(self) -> None:
         """It is used now."""
@@ -153,6 +174,7 @@ class Subscription:
         self.detach_forgotten()
         self.touch()
         self._check_limit()
+        self._take_properties(request)
         self._take_type(request)
         self._had_type = True
         context = EntryContext(
@@ -197,6 +219,23 @@ class Subscription:
         """Whether a consumer is attached that wants one kind of payloads, be it bytes."""
         self.detach_forgotten()
         return any(each not in self._read_any for each in self._consumers)
+
+    def _take_properties(self, request: SubscribeRequest) -> None:
+        """Keep what the consumer gives, where it has no properties yet; NotAllowedError: its
+        selector is another one. InvalidConfiguration: it cannot be understood."""
+        given = request.subscription_properties
+        if given and not self.properties:
+            filter_of(given)
+            if self.durable:
+                commit = self.runtime.catalogue.commit
+                commit([changes.set_subscription_properties(self.topic.name, self.name, given)])
+                topic = self.runtime.catalogue.state.topics[self.topic.name]
+                self.use_record(topic.subscriptions[self.name])
+            else:
+                self.use_properties(given)
+        check_agrees(self, request)
+        if self._selector_error is not None:
+            raise self._selector_error
 
     def _check_limit(self) -> None:
         limits = self.runtime.policies.of_topic(self.topic.topic_name).messages.limits
@@ -503,7 +542,16 @@ class Subscription:
         expired = ("total_expired", "msg_rate_expired", "expired_entries", "entry_rate_expired")
         found |= zip(expired, self.core.expiry_statistics(), strict=True)
         found |= self.core.throttle_statistics()
+        found |= self.filter_statistics()
         return found
+
+    def filter_statistics(self) -> dict[str, Any]:
+        """The properties of the subscription, and how many messages its selector let pass, those
+        that came again included, and how many it did not."""
+        counts = self.core.filter_statistics()
+        found: dict[str, Any] = {"subscription_properties": dict(self.properties)}
+        names = ("filter_accepted_msg_count", "filter_rejected_msg_count")
+        return found | dict(zip(names, counts, strict=True))
 
     # Life -----------------------------------------------------------------------------------------
 

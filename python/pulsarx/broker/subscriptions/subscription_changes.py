@@ -8,6 +8,7 @@ from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.broker.subscriptions.selectors import filter_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class NewSubscription:
     @classmethod
     def begin(
         cls, topic: SubscribedTopic, name: str, position: Position, type_name: str,
-        files: FileOperations | None,
+        files: FileOperations | None, properties: dict[str, str],
     ) -> NewSubscription:  # fmt: skip
         """It is not in the catalogue yet. files: see BrokerRuntime.new_tracker."""
         topic.check_room_for(name)
@@ -57,7 +58,7 @@ class NewSubscription:
         from pulsarx.broker.catalogue.records import SubscriptionRecord
 
         record = SubscriptionRecord(
-            name, cursor_id, type_name, created_ms, {}, ledger_id or -1, ordinal
+            name, cursor_id, type_name, created_ms, properties, ledger_id or -1, ordinal
         )
         creation = changes.create_subscription(
             topic.name,
@@ -66,6 +67,7 @@ class NewSubscription:
             type=type_name,
             created_ms=created_ms,
             initial=(ledger_id or -1, ordinal),
+            properties=properties or None,
         )
         if topic.ledger.has_begun:
             tracker, keep = topic.cursors().begin(record, position, files)
@@ -94,6 +96,28 @@ def locked_in_order(topics: Sequence[SubscribedTopic]) -> ExitStack:
             stack.enter_context(topic.lock)
             topic.check_not_gone()
         return stack.pop_all()
+
+
+def update_properties(
+    topics: Sequence[SubscribedTopic], name: str, properties: dict[str, str]
+) -> None:
+    """Give a durable subscription of all topics that have it these properties, in the place of its
+    own, in one commit. What is dispatched afterwards is selected by them.
+
+    InvalidConfiguration: the selector among them is wrong. SubscriptionNotFound: no topic has the
+    subscription."""
+    filter_of(properties)
+    with locked_in_order(topics):
+        there = [topic for topic in topics if name in topic.subscriptions]
+        if not there:
+            raise errors.missing_subscription(name, topics[0].name)
+        catalogue = there[0].runtime.catalogue
+        catalogue.commit(
+            [changes.set_subscription_properties(each.name, name, properties) for each in there]
+        )
+        for topic in there:
+            record = catalogue.state.topics[topic.name].subscriptions[name]
+            topic.subscriptions[name].use_record(record)
 
 
 def delete_subscriptions(topics: Sequence[SubscribedTopic], name: str, force: bool) -> None:
@@ -128,9 +152,12 @@ def create_subscriptions(
     places: Sequence[tuple[SubscribedTopic, Position]],
     name: str,
     type_name: str,
+    properties: dict[str, str] | None = None,
 ) -> list[Subscription]:
     """Make a durable subscription on each topic in one commit: all or none. With the locks of the
-    topics. Durable on return."""
+    topics. Durable on return. InvalidConfiguration: the selector among the properties is wrong."""
+    given = dict(properties or {})
+    filter_of(given)
     new: list[NewSubscription] = []
     runtime = places[0][0].runtime
     files = runtime.files_of_new_cursors() if len(places) > 1 else None
@@ -140,7 +167,8 @@ def create_subscriptions(
             stack.enter_context(runtime.first_ledgers)
         try:
             for topic, position in places:
-                new.append(NewSubscription.begin(topic, name, position, type_name, files))
+                begun = NewSubscription.begin(topic, name, position, type_name, files, given)
+                new.append(begun)
             # Before the catalogue names them, so that one that is not there later was lost.
             keeps = [each.keep for each in new if each.keep is not None]
             take_at_once(keeps)

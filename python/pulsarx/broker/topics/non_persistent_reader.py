@@ -7,6 +7,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.message.message_filter import SELECTOR_PROPERTY
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.enumerations import ConsumerType
 
@@ -24,8 +25,15 @@ class NonPersistentReader:
     """Stands where a ReaderCursor stands on a persistent topic. As in Pulsar it is a subscription
     of its own, Exclusive, under a random name. Any thread may call."""
 
-    def __init__(self, topic: NonPersistentHost, schema: object, decryption: object = None) -> None:
+    def __init__(
+        self,
+        topic: NonPersistentHost,
+        schema: object,
+        decryption: object = None,
+        selector: str = "",
+    ) -> None:
         self.topic = topic
+        self._properties = {SELECTOR_PROPERTY: selector} if selector else None
         self.positions: ManagedLedger = topic.ledger
         self._schema = schema
         self._decryption = decryption
@@ -42,6 +50,7 @@ class NonPersistentReader:
             ReceiverSettings(receiver_queue_size=queue_size),
             durable=False,
             decryption=self._decryption,
+            subscription_properties=self._properties,
         )
 
         def make(receiver: EntrySink, subscription: Any) -> ConsumerCore:

@@ -166,13 +166,17 @@ class NonPersistentTopic(BrokerTopic):
         return list(self._attached.values())
 
     def reader_cursor(
-        self, schema: object, read_compacted: bool = False, decryption: object = None
+        self,
+        schema: object,
+        read_compacted: bool = False,
+        decryption: object = None,
+        selector: str = "",
     ) -> NonPersistentReader:
         """NotAllowedError: it is to read what compaction left."""
         from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
 
         self._check_not_compacted(read_compacted)
-        made = NonPersistentReader(self, schema, decryption)
+        made = NonPersistentReader(self, schema, decryption, selector)
         with self.lock:
             self.check_not_gone()
             self._readers.add(made)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # Of a subscription, since its owner opened it: None beside the owner.
 _COUNTED_BY_OWNER = (
-    "total_expired", "msg_rate_expired", "msg_out_counter", "bytes_out_counter", *THROTTLE_EVENTS,
+    "total_expired", "msg_rate_expired", "msg_out_counter", "bytes_out_counter",
+    "filter_accepted_msg_count", "filter_rejected_msg_count", *THROTTLE_EVENTS,
 )  # fmt: skip
 
 
@@ -53,9 +54,13 @@ class ReadOnlyTopic:
         return self.ledger.record() is None
 
     def reader_cursor(
-        self, schema: object, read_compacted: bool = False, decryption: object = None
+        self,
+        schema: object,
+        read_compacted: bool = False,
+        decryption: object = None,
+        selector: str = "",
     ) -> ReaderCursor:
-        made = ReaderCursor(self, schema, read_compacted, decryption)
+        made = ReaderCursor(self, schema, read_compacted, decryption, selector)
         self._reader_cursors.add(made)
         return made
 
@@ -130,6 +135,7 @@ class ReadOnlyTopic:
         subscriptions = {} if record is None else record.subscriptions
         return {
             name: {"type": each.type, "is_durable": True}
+            | {"subscription_properties": dict(each.properties)}
             | cursor_statistics(self.broker, self.ledger, each)
             | dict.fromkeys(_COUNTED_BY_OWNER)
             for name, each in sorted(subscriptions.items())

@@ -11,6 +11,7 @@ from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx._pycore.message.message_filter import MessageFilter
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.compression import decompress
@@ -33,8 +34,9 @@ class ReaderCursor:
         schema: object,
         read_compacted: bool = False,
         decryption: object = None,
+        selector: str = "",
     ) -> None:
-        """decryption: see SubscribeRequest."""
+        """decryption: see SubscribeRequest. selector: which messages it reads; empty: all."""
         self.topic = topic
         # Where ids and times are, for the reader.
         self.positions: LedgerList | CompactedView = topic.ledger
@@ -45,6 +47,8 @@ class ReaderCursor:
             topic.name, schema, topic.tail, decompress, WriterSchemas(topic), decryption
         )
         core, limit = SubscriptionCore(None, None), topic.decompressed_size_max
+        if selector:
+            core.set_filter(MessageFilter(selector))
         self.dispatcher: SingleActiveDispatcher
         if read_compacted:
             self.positions = CompactedView(topic.ledger)
@@ -103,6 +107,7 @@ class ReaderCursor:
         position, consumers = self.dispatcher.reader_statistics()
         core = self.dispatcher.core
         entries, messages = counts_behind(position, ledger)
+        accepted, rejected = core.filter_statistics()
         return {
             "type": "Exclusive",
             "is_durable": False,
@@ -114,6 +119,9 @@ class ReaderCursor:
             "unacked_messages": 0,
             "msg_out_counter": core.given_messages,
             "bytes_out_counter": core.given_size,
+            "subscription_properties": {},
+            "filter_accepted_msg_count": accepted,
+            "filter_rejected_msg_count": rejected,
         }
 
     def seek(self, position: Position) -> None:

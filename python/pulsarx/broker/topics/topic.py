@@ -212,7 +212,7 @@ class Topic(BrokerTopic):
                 if subscription is None:
                     self.check_subscription_creation(name)
                     subscription = self.create_subscription(
-                        name, request.start(), request.type_name
+                        name, request.start(), request.type_name, request.subscription_properties
                     )
                     request.made_subscription = True
             else:
@@ -270,7 +270,11 @@ class Topic(BrokerTopic):
         return [*self.subscriptions.values(), *self._non_durable.values()]
 
     def create_subscription(
-        self, name: str, position: Position, type_name: str = "Exclusive"
+        self,
+        name: str,
+        position: Position,
+        type_name: str = "Exclusive",
+        properties: dict[str, str] | None = None,
     ) -> Subscription:
         """Make a durable subscription that begins at a position. Durable on return."""
         from pulsarx.broker.subscriptions.subscription_changes import create_subscriptions
@@ -278,7 +282,8 @@ class Topic(BrokerTopic):
         with self.lock:
             self.check_not_gone()
             places = [(self, position)]
-            return create_subscriptions(self.runtime.catalogue, places, name, type_name)[0]
+            catalogue = self.runtime.catalogue
+            return create_subscriptions(catalogue, places, name, type_name, properties)[0]
 
     def admit(self, name: str, record: SubscriptionRecord, tracker: AckTracker) -> Subscription:
         """A durable subscription that the catalogue names by now. With the lock."""
@@ -313,11 +318,15 @@ class Topic(BrokerTopic):
         self.trim()
 
     def reader_cursor(
-        self, schema: object, read_compacted: bool = False, decryption: object = None
+        self,
+        schema: object,
+        read_compacted: bool = False,
+        decryption: object = None,
+        selector: str = "",
     ) -> ReaderCursor:
         from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
-        made = ReaderCursor(self, schema, read_compacted, decryption)
+        made = ReaderCursor(self, schema, read_compacted, decryption, selector)
         with self.lock:
             self.check_not_gone()
             self.touch()

@@ -12,11 +12,13 @@ from pulsarx.broker.subscriptions.subscription_changes import (
     create_subscriptions,
     delete_subscriptions,
     locked_in_order,
+    update_properties,
 )
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.subscriptions import kept_topics_of
 from pulsarx.broker.verbs.verb import CONSUME, verb
+from pulsarx.options.argument_check import check_properties
 from pulsarx.topic_name import (
     TopicName,
     check_is_not_of_the_system,
@@ -43,10 +45,16 @@ _TIME_END = 1 << 63
     http=Http("PUT", "{topic}/subscription/{name}", "Create a subscription.",
         body="ResetCursorData", argument="position"))  # fmt: skip
 def create_subscription(
-    broker: Broker, topic: TopicName, name: str, position: dict[str, Any]
+    broker: Broker,
+    topic: TopicName,
+    name: str,
+    position: dict[str, Any],
+    properties: dict[str, Any] | None = None,
 ) -> None:
-    """position: see `_find`. NotAllowedError: it exists, on a partition for one."""
+    """position: see `_find`. NotAllowedError: it exists, on a partition for one.
+    InvalidConfiguration: the selector among the properties is wrong."""
     check_subscription_name(name)
+    given = _properties(properties or {})
     check_is_not_of_the_system(topic, f"create subscription {name} of")
     topics = kept_topics_of(broker, topic)
     _check_position(position, topics)
@@ -57,7 +65,42 @@ def create_subscription(
                     detail=f"create subscription {name} of {each.name}: it exists already"
                 )
         places = [(each, _find(each.ledger, position)) for each in topics]
-        create_subscriptions(broker.catalogue, places, name, "Exclusive")
+        create_subscriptions(broker.catalogue, places, name, "Exclusive", given)
+
+
+def _properties(given: dict[str, Any]) -> dict[str, str]:
+    check_properties(given)
+    return dict(given)
+
+
+@verb("topics.get_subscription_properties", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/subscription/{name}/properties",
+        "Get the properties of a subscription.", answer="properties"))  # fmt: skip
+def get_subscription_properties(
+    folder: OpenFolder, topic: TopicName, name: str
+) -> dict[str, str]:
+    """Those of a durable one; of a partitioned topic, those of all partitions together."""
+    folder.refresh()
+    records = folder.catalogue.state.topics
+    found: dict[str, str] | None = None
+    for each in _names_of(folder, check_keeps_messages(topic)):
+        record = records[each].subscriptions.get(name) if each in records else None
+        if record is not None:
+            found = {**record.properties, **(found or {})}
+    if found is None:
+        raise errors.missing_subscription(name, topic.full)
+    return found
+
+
+@verb("topics.update_subscription_properties", needs=CONSUME,
+    http=Http("PUT", "{topic}/subscription/{name}/properties",
+        "Set the properties of a subscription.", body="properties",
+        argument="properties"))  # fmt: skip
+def update_subscription_properties(
+    broker: Broker, topic: TopicName, name: str, properties: dict[str, Any]
+) -> None:
+    """In the place of all that it has. InvalidConfiguration: the selector among them is wrong."""
+    update_properties(kept_topics_of(broker, topic), name, _properties(properties))
 
 
 @verb("topics.delete_subscription", needs=CONSUME, removes=True,

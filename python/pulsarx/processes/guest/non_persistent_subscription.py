@@ -238,6 +238,10 @@ def _subscribe_fields(topic: str, request: SubscribeRequest, is_reader: bool) ->
             {"key": key, "value": value} for key, value in (settings.properties or {}).items()
         ],
     }
+    if request.subscription_properties:
+        found["subscription_properties"] = [
+            {"key": key, "value": value} for key, value in request.subscription_properties.items()
+        ]
     if is_reader:
         found["is_reader"] = True
     schema: Any = request.schema

@@ -117,7 +117,11 @@ class GuestNonPersistentTopic:
         return subscription.attach(request, make)
 
     def reader_cursor(
-        self, schema: object, read_compacted: bool = False, decryption: object = None
+        self,
+        schema: object,
+        read_compacted: bool = False,
+        decryption: object = None,
+        selector: str = "",
     ) -> NonPersistentReader:
         """NotAllowedError: it is to read what compaction left."""
         from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
@@ -125,7 +129,7 @@ class GuestNonPersistentTopic:
         if read_compacted:
             self._refuse_compacted()
         topic: Any = self
-        return NonPersistentReader(topic, schema, decryption)
+        return NonPersistentReader(topic, schema, decryption, selector)
 
     def _refuse_compacted(self) -> NoReturn:
         from pulsarx.broker.topics.non_persistent_reader import refuse_compacted

@@ -205,6 +205,7 @@ class GuestSubscription(AttachedConsumer):
             "key_shared": _policy_fields(request.key_shared),
             "reads_any": bool(getattr(request.schema, "reads_any", False)),
             "goes_on": False,
+            "subscription_properties": request.subscription_properties,
             "wants_events": request.type == ConsumerType.Failover,
             "settings": {
                 "receiver_queue_size": settings.receiver_queue_size,

@@ -60,13 +60,17 @@ class GuestTopic(ReadOnlyTopic):
         return self
 
     def reader_cursor(
-        self, schema: object, read_compacted: bool = False, decryption: object = None
+        self,
+        schema: object,
+        read_compacted: bool = False,
+        decryption: object = None,
+        selector: str = "",
     ) -> ReaderCursor:
         with self.lock:
             if self._news is None:
                 self._news = TopicNews(self.host, self.name, self.tail)
                 self._look_later()
-            return super().reader_cursor(schema, read_compacted, decryption)
+            return super().reader_cursor(schema, read_compacted, decryption, selector)
 
     def _look_later(self) -> None:
         self.host.clock.call_after(_LOOK_MS, partial(self.host.post, self._look))

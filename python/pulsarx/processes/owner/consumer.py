@@ -198,6 +198,8 @@ def attach_guest(
         sink=PositionSink,
         read_compacted=arguments["read_compacted"],
         place=place,
+        subscription_properties=arguments["subscription_properties"],
+        takes_any_selector=arguments["goes_on"],
     )
 
     def make(sink: EntrySink, subscription: Subscription) -> GuestConsumer:

@@ -1,0 +1,5 @@
+SELECTOR_PROPERTY: str
+
+class MessageFilter:
+    selector: str
+    def __init__(self, selector: str, what: str = ...) -> None: ...
