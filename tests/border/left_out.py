@@ -34,6 +34,10 @@ REASONS = {
         "the client learns that its producer was fenced or closed when it sends"
     ),
     "codes of errors": "an error code of the protocol stands for several classes of errors",
+    "compacted topics": "compacted topics are not read over a connection here",
+    "clients that come again": (
+        "a client that subscribes again gives what it did the first time, and is not refused for it"
+    ),
     "negative acknowledgements": (
         "a negative acknowledgement has no answer, and an id in a batch must say how large that is"
     ),

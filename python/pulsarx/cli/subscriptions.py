@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 _COUNT = Whole(min=1)
 _PAGE = Whole(min=1, max=1000)
+property_option = option(
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property; jms.selector is a condition on what is delivered. Several times.",
+)
 
 
 @command("pulsarx subscriptions list orders", watched=True)
@@ -41,9 +49,49 @@ def list_subscriptions(folder: Folder, topic: str) -> None:
     show_default=True,
     help="Where it begins: earliest, latest or ledger:entry.",
 )
-def create_subscription(folder: Folder, topic: str, subscription: str, place: str) -> None:
+@property_option
+def create_subscription(
+    folder: Folder, topic: str, subscription: str, place: str, properties: tuple[str, ...]
+) -> None:
     """Create a durable subscription; on a partitioned topic, one on each partition."""
-    folder.admin().topics.create_subscription(topic, subscription, message_id_of(place))
+    folder.admin().topics.create_subscription(
+        topic, subscription, message_id_of(place), _properties(properties) or None
+    )
+
+
+@command("pulsarx subscriptions get-properties orders -s billing", watched=True)
+@topic_argument
+@subscription_option
+def get_properties(folder: Folder, topic: str, subscription: str) -> None:
+    """Show the properties of a subscription; jms.selector is its selector."""
+    found = folder.admin().topics.get_subscription_properties(topic, subscription)
+    rows = [{"property": name, "value": value} for name, value in sorted(found.items())]
+    folder.output.rows(("property", "value"), rows)
+
+
+@command("pulsarx subscriptions update-properties orders -s billing -p \"jms.selector=price > 10\"")
+@topic_argument
+@subscription_option
+@property_option
+@option("-c", "--clear", is_flag=True, help="None: everything is delivered from now on.")
+def update_properties(
+    folder: Folder, topic: str, subscription: str, properties: tuple[str, ...], clear: bool
+) -> None:
+    """Give a subscription these properties in the place of all that it has."""
+    given = _properties(properties)
+    if bool(given) == clear:
+        raise UsageError("give either --property or --clear")
+    folder.admin().topics.update_subscription_properties(topic, subscription, given)
+
+
+def _properties(pairs: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"{pair!r}: write name=value", "--property")
+        found[name] = value
+    return found
 
 
 @command("pulsarx subscriptions delete orders -s billing")
@@ -169,6 +217,8 @@ subscriptions: Group = Group("Administer the subscriptions of topics.")
 for _name, _command in {
     "list": list_subscriptions,
     "create": create_subscription,
+    "get-properties": get_properties,
+    "update-properties": update_properties,
     "delete": delete_subscription,
     "peek": peek,
     "seek": seek,

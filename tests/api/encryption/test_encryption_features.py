@@ -452,3 +452,26 @@ def test_columns_cannot_hold_what_is_delivered_as_it_is_stored(
     stored = consumer.receive(0)
     assert all(each in decrypted_by_hand(stored, keys) for each in numbers(3))
     assert values_of(consumer.receive_arrow(100, 0)) == [b"behind"]
+
+
+# Selectors ----------------------------------------------------------------------------------------
+
+
+@all_types
+def test_an_encrypted_batch_is_delivered_whatever_the_selector_is(
+    client: pulsarx.Client, keys: CryptoKeyReader, kind: ConsumerType
+) -> None:
+    """The owner of the folder cannot look into it. Of a message by itself the properties are
+    readable, and it is selected as any other."""
+    consumer = subscribe(client, keys, consumer_type=kind, selector="n = 1")
+    with batching(client, keys) as producer:
+        for n in range(3):
+            producer.send_async(b"%d" % n, None, properties={"n": str(n)}, partition_key="k")
+        producer.flush()
+    with encrypting(client, keys) as producer:
+        for n in range(3):
+            producer.send(b"alone %d" % n, properties={"n": str(n)}, partition_key="k")
+    assert payloads(consumer) == [*numbers(3), b"alone 1"]
+    figures = client.admin.topics.stats("t")["subscriptions"]["s"]
+    assert figures["filter_accepted_msg_count"] == 4
+    assert figures["filter_rejected_msg_count"] == 2

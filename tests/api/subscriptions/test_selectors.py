@@ -162,6 +162,7 @@ def test_a_message_in_chunks_is_delivered_or_rejected_as_a_whole(
     assert backlog(client) == 0
 
 
+@pytest.mark.border(left_out="dead letters")
 def test_dead_letters_are_those_that_it_matched(
     clocked_client: pulsarx.Client, manual_clock: ManualClock
 ) -> None:
@@ -185,6 +186,7 @@ def test_dead_letters_are_those_that_it_matched(
     assert payloads(dead) == []
 
 
+@pytest.mark.border(left_out="compacted topics")
 def test_what_compaction_left_is_selected(client: pulsarx.Client) -> None:
     send(client, 100, 20)
     compact(client)
@@ -215,6 +217,7 @@ def test_a_reader_skips_what_it_does_not_match(client: pulsarx.Client, batch: in
     assert not client.create_reader("t", MessageId.earliest, selector="n = 'x'").has_message_available()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_reader_of_partitions_skips_too(client: pulsarx.Client) -> None:
     client.admin.topics.create_partitioned_topic("t", 3)
     send(client, 60)
@@ -222,6 +225,7 @@ def test_a_reader_of_partitions_skips_too(client: pulsarx.Client) -> None:
     assert sorted(payloads_of(reader), key=int) == tenths(60)
 
 
+@pytest.mark.border(left_out="several topics")
 def test_all_partitions_and_topics_share_the_selector(client: pulsarx.Client) -> None:
     client.admin.topics.create_partitioned_topic("t", 2)
     consumer = client.subscribe(["t", "u"], "s", selector=TENTH)
@@ -272,6 +276,7 @@ def test_key_and_times_are_selected_by(clocked_client: pulsarx.Client) -> None:
     }
 
 
+@pytest.mark.border(left_out="overdue acknowledgements, columns")
 def test_receive_arrow_gets_what_matches(client: pulsarx.Client) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     consumer = join(client, ConsumerType.Exclusive, selector=TENTH)
@@ -337,6 +342,7 @@ def test_a_wrong_selector_is_refused_with_its_place(client: pulsarx.Client) -> N
     assert client.admin.topics.get_subscriptions("t") == ["s"]
 
 
+@pytest.mark.border(left_out="clients that come again")
 def test_another_selector_than_the_subscription_has_is_refused(client: pulsarx.Client) -> None:
     first = join(client, ConsumerType.Shared, selector=TENTH)
     with pytest.raises(pulsarx.NotAllowedError):
