@@ -204,7 +204,8 @@ def map_topic(
         time_zone: As read_topic.
         timestamp_format: As read_topic.
         date_format: As read_topic.
-        **options: start, end, where, selector, max_bytes_per_partition ... of `plan_topic`, which runs now.
+        **options: start, end, where, selector, max_bytes_per_partition ... of `plan_topic`, which
+            runs now.
 
     Raises:
         TopicNotFound: There is no such topic.

@@ -40,6 +40,7 @@ SECTIONS = {
     "How to": (
         "producers",
         "consumers",
+        "selectors",
         "topics",
         "schemas",
         "asyncio",

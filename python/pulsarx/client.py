@@ -919,9 +919,9 @@ class Client:
             table = client.read_table("sales", metadata=["publish_time"])
             assert table["amount"].to_pylist() == [7]
         """
+        chosen = start, end, last, keys, tombstones, selector
         return self._table_read(
-            "read_table", topic, columns, schema, (start, end, last, keys, tombstones, selector), metadata,
-            crypto_key_reader, progress,
+            "read_table", topic, columns, schema, chosen, metadata, crypto_key_reader, progress,
         ).table()  # fmt: skip
 
     def scan(
@@ -973,9 +973,10 @@ class Client:
             ImportError: pyarrow is missing.
             AlreadyClosed: The client is closed.
         """
+        chosen = start, end, last, keys, tombstones, selector
         read = self._table_read(
-            "scan", topic, columns, schema, (start, end, last, keys, tombstones, selector), metadata,
-            crypto_key_reader, progress, batch_size,
+            "scan", topic, columns, schema, chosen, metadata, crypto_key_reader, progress,
+            batch_size,
         )  # fmt: skip
         read.find_columns()
         control_plane.load("pulsarx.tables.scan")

@@ -12,28 +12,15 @@ Text is untrusted: its size and depth are bounded, and what is wrong with it is 
 Source: JMS 2.0, 3.8.1 Message selectors.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from pulsarx._core.selector_text cimport SelectorError, SelectorValue
 
 cdef enum SelectorLimits:
     SELECTOR_SIZE_MAX = 16384    # bytes of text
     SELECTOR_DEPTH_MAX = 64      # parentheses, signs and NOT within each other: the parser recurses
     SELECTOR_NAMES_MAX = 64      # different properties
     SELECTOR_STACK_MAX = 64      # values that a program has at hand at a time
-
-cdef enum SelectorKind:          # of a value
-    SELECTOR_UNKNOWN             # NULL; as a condition, neither true nor false
-    SELECTOR_CONDITION           # whole: 1 or 0
-    SELECTOR_WHOLE
-    SELECTOR_REAL
-    SELECTOR_STRING
-    SELECTOR_PROPERTY            # text that is read as what it is compared with
-
-cdef struct SelectorValue:
-    int kind                     # SelectorKind
-    uint32_t size                # of the text
-    const uint8_t* text
-    int64_t whole
-    double real
 
 cdef enum SelectorCode:
     # Push one value.
@@ -91,36 +78,6 @@ cdef struct SelectorProgram:
     uint32_t literal_count
     uint32_t name_count
 
-cdef enum SelectorExpected:      # what stands where something else was found
-    EXPECTED_NOTHING
-    EXPECTED_OPERAND
-    EXPECTED_CONDITION
-    EXPECTED_NUMBER
-    EXPECTED_STRING
-    EXPECTED_BOOLEAN
-    EXPECTED_NAME
-    EXPECTED_OPEN
-    EXPECTED_CLOSE
-    EXPECTED_NEXT
-    EXPECTED_AND
-    EXPECTED_NULL
-    EXPECTED_TEST
-    EXPECTED_QUOTE
-    EXPECTED_ESCAPE
-    EXPECTED_ESCAPED
-    EXPECTED_EQUALITY
-    EXPECTED_OPERATOR
-    EXPECTED_SMALLER
-    EXPECTED_SHORTER
-    EXPECTED_FLATTER
-    EXPECTED_FEWER_NAMES
-    EXPECTED_TEXT
-    EXPECTED_COUNT
-
-cdef struct SelectorError:
-    int expected                 # SelectorExpected
-    uint32_t at                  # offset in the text
-
 cdef int selector_compile(const uint8_t* text, uint32_t size, SelectorProgram* program,
                           SelectorError* error) noexcept nogil
 """Compile a text; the program is to be freed with selector_free.
@@ -129,7 +86,3 @@ STATUS_CORRUPT: it is no selector; error says why. STATUS_NO_MEMORY. There is no
 """
 
 cdef void selector_free(SelectorProgram* program) noexcept nogil
-
-cdef bint selector_number(const uint8_t* text, uint32_t size, SelectorValue* value) noexcept nogil
-"""Read digits with sign, point and exponent as a number: a whole one that 64 bits hold, else a real
-one. False: it is none, and value is unchanged."""

@@ -11,6 +11,7 @@ from pulsarx._core.invariant cimport invariant
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
 from pulsarx._core.proto_field cimport proto_field_skip, proto_field_tag
 from pulsarx._core.selector cimport *
+from pulsarx._core.selector_text cimport *
 from pulsarx._core.single_metadata cimport (
     METADATA_COMPACTED_OUT, METADATA_EVENT_TIME, METADATA_NULL_KEY, METADATA_PARTITION_KEY,
     METADATA_PROPERTIES, PropertyView, property_next,

@@ -402,3 +402,20 @@ def test_permissions_are_granted_shown_and_taken_back(folder: Path):
         invoke(folder, "topics", "grant-permission", "orders", "-r", "x", "-a", "fly").exit_code
         != 0
     )
+
+
+def test_the_selector_of_a_subscription_is_one_of_its_properties(folder: Path):
+    selector = "jms.selector=price > 10 AND region IN ('EU', 'US')"
+    orders = ("orders", "-s", "chosen")
+    rows(invoke(folder, "subscriptions", "create", *orders, "-p", selector, "-p", "colour=red"))
+    assert rows(invoke(folder, "subscriptions", "get-properties", *orders)) == [
+        {"property": "colour", "value": "red"},
+        {"property": "jms.selector", "value": "price > 10 AND region IN ('EU', 'US')"},
+    ]
+    wrong = invoke(folder, "subscriptions", "update-properties", *orders, "-p", "jms.selector=a >")
+    assert wrong.exit_code != 0
+    assert "column 4: expected a name, a literal or (, found the end" in wrong.stderr
+    assert invoke(folder, "subscriptions", "update-properties", *orders).exit_code == 2
+    assert invoke(folder, "subscriptions", "update-properties", *orders, "-p", "x").exit_code == 2
+    rows(invoke(folder, "subscriptions", "update-properties", *orders, "--clear"))
+    assert not rows(invoke(folder, "subscriptions", "get-properties", *orders))

@@ -6,15 +6,17 @@ from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from pulsarx._core.selector cimport (
+    SELECTOR_DEPTH_MAX, SELECTOR_NAMES_MAX, SELECTOR_SIZE_MAX, SelectorProgram, selector_compile,
+    selector_free,
+)
+from pulsarx._core.selector_match cimport SelectorMessage, selector_match, selector_match_batch
+from pulsarx._core.selector_text cimport (
     EXPECTED_AND, EXPECTED_BOOLEAN, EXPECTED_CLOSE, EXPECTED_CONDITION, EXPECTED_EQUALITY,
     EXPECTED_ESCAPE, EXPECTED_ESCAPED, EXPECTED_FEWER_NAMES, EXPECTED_FLATTER, EXPECTED_NAME,
     EXPECTED_NEXT, EXPECTED_NULL, EXPECTED_NUMBER, EXPECTED_OPEN, EXPECTED_OPERAND,
     EXPECTED_OPERATOR, EXPECTED_QUOTE, EXPECTED_SHORTER, EXPECTED_SMALLER, EXPECTED_STRING,
-    EXPECTED_TEST, EXPECTED_TEXT, SELECTOR_DEPTH_MAX, SELECTOR_NAMES_MAX, SELECTOR_REAL,
-    SELECTOR_SIZE_MAX, SELECTOR_WHOLE, SelectorError, SelectorProgram, SelectorValue,
-    selector_compile, selector_free, selector_number,
+    EXPECTED_TEST, EXPECTED_TEXT, SELECTOR_REAL, SelectorError, SelectorValue, selector_number,
 )
-from pulsarx._core.selector_match cimport SelectorMessage, selector_match, selector_match_batch
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
 
 from seeds import seed_of
@@ -91,12 +93,17 @@ def refused(text):
 
 def test_numbers_are_compared_as_numbers():
     for text, wanted in [
-        ("n = 10", True), ("n = 10.0", True), ("n <> 10", False), ("n > 9", True), ("n > 10", False),
+        ("n = 10", True), ("n = 10.0", True), ("n <> 10", False), ("n > 9", True),
+        ("n > 10", False),
         ("n >= 10", True), ("n < 10.5", True), ("n <= 9", False), ("10 = n", True), ("9 < n", True),
-        ("n BETWEEN 9 AND 10", True), ("n NOT BETWEEN 9 AND 10", False), ("n between 11 and 12", False),
-        ("n = 0xA", True), ("n = 10L", True), ("n = 1E1", True), ("n = +10", True), ("-n = -10", True),
-        ("n + 1 = 11", True), ("n - 1 * 2 = 8", True), ("(n - 1) * 2 = 18", True), ("n / 4 = 2", True),
-        ("n / 4.0 = 2.5", True), ("n / 0 = 1", False), ("NOT n / 0 = 1", False), ("n / 0.0 > 1", True),
+        ("n BETWEEN 9 AND 10", True), ("n NOT BETWEEN 9 AND 10", False),
+        ("n between 11 and 12", False),
+        ("n = 0xA", True), ("n = 10L", True), ("n = 1E1", True), ("n = +10", True),
+        ("-n = -10", True),
+        ("n + 1 = 11", True), ("n - 1 * 2 = 8", True), ("(n - 1) * 2 = 18", True),
+        ("n / 4 = 2", True),
+        ("n / 4.0 = 2.5", True), ("n / 0 = 1", False), ("NOT n / 0 = 1", False),
+        ("n / 0.0 > 1", True),
         ("n = .1E2", True), ("n = 100e-1", True), ("n * 0.1 = 1", True),
     ]:
         assert matches(text, {"n": "10"}) is wanted, text
@@ -143,8 +150,10 @@ def test_strings_are_equal_or_not():
         ("s = 'it''s'", True), ("s <> 'it''s'", False), ("s = 'its'", False), ("'it''s' = s", True),
         ("s IN ('a', 'it''s')", True), ("s NOT IN ('a', 'it''s')", False), ("s IN ('a')", False),
         ("s NOT IN ('a')", True), ("s = t", False), ("s = s", True), ("\"s\" = 'it''s'", True),
-        ("empty = ''", True), ("empty IN ('')", True), ("empty IS NULL", False), ("empty LIKE ''", True),
-        ("n = m", True), ("n < o", True), ("s < o", False), ("s = o", False), ("\"a-b\"\"\" = 'x'", True),
+        ("empty = ''", True), ("empty IN ('')", True), ("empty IS NULL", False),
+        ("empty LIKE ''", True),
+        ("n = m", True), ("n < o", True), ("s < o", False), ("s = o", False),
+        ("\"a-b\"\"\" = 'x'", True),
         ("a.b = 'y'", True), ("gr\u00f6\u00dfe = 'z'", True),
     ]:
         assert matches(text, {"s": "it's", "t": "its", "empty": "", "n": "1", "m": "1.0", "o": "2",
@@ -157,7 +166,8 @@ def test_a_pattern_matches_the_whole_text():
         ("a%", "abc", True), ("%c", "abc", True), ("%b%", "abc", True), ("a_c", "abc", True),
         ("a%c%", "abc", True), ("%%c", "abc", True), ("b%", "abc", False), ("a_", "abc", False),
         ("%aab", "aaaab", True), ("%a_b", "aaaab", True), ("%ab%ab", "abxab", True),
-        ("_", "\u00fc", True), ("__", "\u00fc", False), ("%_", "\u20ac", True), ("\u20ac%", "\u20ac1", True),
+        ("_", "\u00fc", True), ("__", "\u00fc", False), ("%_", "\u20ac", True),
+        ("\u20ac%", "\u20ac1", True),
         ("ABC", "abc", False), ("%x", "abc", False), ("abc%", "ab", False), ("%a%a%a", "aa", False),
     ]:
         assert matches(f"s LIKE '{pattern}'", {"s": value}) is wanted, (pattern, value)
@@ -168,7 +178,8 @@ def test_an_escape_character_takes_signs_of_a_pattern_as_they_are():
     for pattern, value, wanted in [
         ("s LIKE '10!%' ESCAPE '!'", "10%", True), ("s LIKE '10!%' ESCAPE '!'", "100", False),
         ("s LIKE '!_%' ESCAPE '!'", "_x", True), ("s LIKE '!_%' ESCAPE '!'", "x", False),
-        ("s LIKE '!!%' ESCAPE '!'", "!x", True), ("s LIKE '\u20ac%\u20ac\u20ac' ESCAPE '\u20ac'", "%\u20ac", True),
+        ("s LIKE '!!%' ESCAPE '!'", "!x", True),
+        ("s LIKE '\u20ac%\u20ac\u20ac' ESCAPE '\u20ac'", "%\u20ac", True),
         ("s LIKE '%%' ESCAPE '%'", "%", True),
         ("s NOT LIKE '10!%' ESCAPE '!'", "100", True),
     ]:
@@ -214,7 +225,8 @@ def test_and_binds_closer_than_or():
 
 
 def test_a_property_stands_for_a_condition():
-    for value, wanted in [("true", True), ("TRUE", True), ("false", False), ("1", False), ("", False)]:
+    for value, wanted in [("true", True), ("TRUE", True), ("false", False), ("1", False),
+    ("", False)]:
         assert matches("urgent", {"urgent": value}) is wanted
         assert matches("urgent = TRUE", {"urgent": value}) is wanted
         assert matches("urgent AND TRUE", {"urgent": value}) is wanted
@@ -225,7 +237,8 @@ def test_a_property_stands_for_a_condition():
 
 def test_what_is_missing_is_null():
     for text, wanted in [
-        ("x IS NULL", True), ("x IS NOT NULL", False), ("y IS NULL", False), ("y IS NOT NULL", True),
+        ("x IS NULL", True), ("x IS NOT NULL", False), ("y IS NULL", False),
+        ("y IS NOT NULL", True),
         ("x = x", False), ("x <> 'a'", False), ("x NOT IN ('a')", False), ("x NOT LIKE 'a'", False),
         ("x + 1 = 1", False), ("x + 1 IS NULL", True), ("NOT x", False), ("x OR y = 'v'", True),
         ("__key IS NULL", True), ("JMSXGroupID IS NULL", True), ("__eventTime IS NULL", True),
@@ -269,28 +282,46 @@ def test_what_is_wrong_is_told_with_its_place():
     for text, expected, at in [
         ("", EXPECTED_OPERAND, 0), ("  ", EXPECTED_OPERAND, 2), ("price >", EXPECTED_OPERAND, 7),
         ("price > > 1", EXPECTED_OPERAND, 8), ("a = 1 b = 2", EXPECTED_OPERATOR, 6),
-        ("a = 1 AND", EXPECTED_OPERAND, 9), ("(a = 1", EXPECTED_CLOSE, 6), ("a = 1)", EXPECTED_OPERATOR, 5),
-        ("a == 1", EXPECTED_OPERAND, 3), ("a != 1", EXPECTED_OPERATOR, 2), ("a = 'x", EXPECTED_QUOTE, 6),
-        ("a = \"x", EXPECTED_QUOTE, 6), ("a = \"\"", EXPECTED_NAME, 4), ("a IN 'x'", EXPECTED_OPEN, 5),
-        ("a IN ()", EXPECTED_STRING, 6), ("a IN (1)", EXPECTED_STRING, 6), ("a IN ('x' 'y')", EXPECTED_NEXT, 10),
-        ("a IN ('x',)", EXPECTED_STRING, 10), ("1 IN ('x')", EXPECTED_NAME, 0), ("a LIKE 1", EXPECTED_STRING, 7),
-        ("a LIKE b", EXPECTED_STRING, 7), ("1 LIKE 'a'", EXPECTED_NAME, 0), ("a LIKE 'x' ESCAPE 'ab'", EXPECTED_ESCAPE, 18),
+        ("a = 1 AND", EXPECTED_OPERAND, 9), ("(a = 1", EXPECTED_CLOSE, 6),
+        ("a = 1)", EXPECTED_OPERATOR, 5),
+        ("a == 1", EXPECTED_OPERAND, 3), ("a != 1", EXPECTED_OPERATOR, 2),
+        ("a = 'x", EXPECTED_QUOTE, 6),
+        ("a = \"x", EXPECTED_QUOTE, 6), ("a = \"\"", EXPECTED_NAME, 4),
+        ("a IN 'x'", EXPECTED_OPEN, 5),
+        ("a IN ()", EXPECTED_STRING, 6), ("a IN (1)", EXPECTED_STRING, 6),
+        ("a IN ('x' 'y')", EXPECTED_NEXT, 10),
+        ("a IN ('x',)", EXPECTED_STRING, 10), ("1 IN ('x')", EXPECTED_NAME, 0),
+        ("a LIKE 1", EXPECTED_STRING, 7),
+        ("a LIKE b", EXPECTED_STRING, 7), ("1 LIKE 'a'", EXPECTED_NAME, 0),
+        ("a LIKE 'x' ESCAPE 'ab'", EXPECTED_ESCAPE, 18),
         ("a LIKE 'x' ESCAPE ''", EXPECTED_ESCAPE, 18), ("a LIKE 'x' ESCAPE 1", EXPECTED_ESCAPE, 18),
-        ("a LIKE '!x' ESCAPE '!'", EXPECTED_ESCAPED, 7), ("a LIKE 'x!' ESCAPE '!'", EXPECTED_ESCAPED, 7),
+        ("a LIKE '!x' ESCAPE '!'", EXPECTED_ESCAPED, 7),
+        ("a LIKE 'x!' ESCAPE '!'", EXPECTED_ESCAPED, 7),
         ("a BETWEEN 1 OR 2", EXPECTED_AND, 12), ("a BETWEEN 'x' AND 'y'", EXPECTED_NUMBER, 10),
         ("a BETWEEN 1 AND 'y'", EXPECTED_NUMBER, 16), ("'a' BETWEEN 1 AND 2", EXPECTED_NUMBER, 0),
-        ("a IS 1", EXPECTED_NULL, 5), ("a IS NOT 1", EXPECTED_NULL, 9), ("a NOT = 1", EXPECTED_TEST, 6),
-        ("a > 'x'", EXPECTED_EQUALITY, 2), ("'x' < a", EXPECTED_EQUALITY, 4), ("TRUE > FALSE", EXPECTED_EQUALITY, 5),
-        ("1 = 'x'", EXPECTED_NUMBER, 4), ("'x' = 1", EXPECTED_STRING, 6), ("TRUE = 1", EXPECTED_BOOLEAN, 7),
-        ("a + 'x' = 1", EXPECTED_NUMBER, 4), ("'x' + 1 = 1", EXPECTED_NUMBER, 0), ("a * TRUE = 1", EXPECTED_NUMBER, 4),
-        ("-'x' = 1", EXPECTED_NUMBER, 1), ("1", EXPECTED_CONDITION, 0), ("'x'", EXPECTED_CONDITION, 0),
-        ("a + 1", EXPECTED_CONDITION, 0), ("NOT 1", EXPECTED_CONDITION, 4), ("a = 1 AND 2", EXPECTED_CONDITION, 10),
-        ("1 OR a = 1", EXPECTED_CONDITION, 0), ("a = 007", EXPECTED_NUMBER, 4), ("a = 0x", EXPECTED_NUMBER, 4),
-        ("a = 1.2.3", EXPECTED_NUMBER, 4), ("a = 1e", EXPECTED_NUMBER, 4), ("a = 12ab", EXPECTED_OPERATOR, 6),
-        ("a = 9223372036854775808", EXPECTED_SMALLER, 4), ("a = 0x8000000000000000", EXPECTED_SMALLER, 4),
-        ("a = 1;", EXPECTED_OPERATOR, 5), ("#", EXPECTED_OPERAND, 0), ("__key > 1", EXPECTED_EQUALITY, 6),
+        ("a IS 1", EXPECTED_NULL, 5), ("a IS NOT 1", EXPECTED_NULL, 9),
+        ("a NOT = 1", EXPECTED_TEST, 6),
+        ("a > 'x'", EXPECTED_EQUALITY, 2), ("'x' < a", EXPECTED_EQUALITY, 4),
+        ("TRUE > FALSE", EXPECTED_EQUALITY, 5),
+        ("1 = 'x'", EXPECTED_NUMBER, 4), ("'x' = 1", EXPECTED_STRING, 6),
+        ("TRUE = 1", EXPECTED_BOOLEAN, 7),
+        ("a + 'x' = 1", EXPECTED_NUMBER, 4), ("'x' + 1 = 1", EXPECTED_NUMBER, 0),
+        ("a * TRUE = 1", EXPECTED_NUMBER, 4),
+        ("-'x' = 1", EXPECTED_NUMBER, 1), ("1", EXPECTED_CONDITION, 0),
+        ("'x'", EXPECTED_CONDITION, 0),
+        ("a + 1", EXPECTED_CONDITION, 0), ("NOT 1", EXPECTED_CONDITION, 4),
+        ("a = 1 AND 2", EXPECTED_CONDITION, 10),
+        ("1 OR a = 1", EXPECTED_CONDITION, 0), ("a = 007", EXPECTED_NUMBER, 4),
+        ("a = 0x", EXPECTED_NUMBER, 4),
+        ("a = 1.2.3", EXPECTED_NUMBER, 4), ("a = 1e", EXPECTED_NUMBER, 4),
+        ("a = 12ab", EXPECTED_OPERATOR, 6),
+        ("a = 9223372036854775808", EXPECTED_SMALLER, 4),
+        ("a = 0x8000000000000000", EXPECTED_SMALLER, 4),
+        ("a = 1;", EXPECTED_OPERATOR, 5), ("#", EXPECTED_OPERAND, 0),
+        ("__key > 1", EXPECTED_EQUALITY, 6),
         ("__key = 1", EXPECTED_STRING, 8), ("__eventTime = 'x'", EXPECTED_NUMBER, 14),
-        ("a AND", EXPECTED_OPERAND, 5), ("NULL = a", EXPECTED_OPERAND, 0), ("a = NULL", EXPECTED_OPERAND, 4),
+        ("a AND", EXPECTED_OPERAND, 5), ("NULL = a", EXPECTED_OPERAND, 0),
+        ("a = NULL", EXPECTED_OPERAND, 4),
         (b"a = '\xff'", EXPECTED_TEXT, 5),
     ]:
         assert refused(text) == (expected, at), text

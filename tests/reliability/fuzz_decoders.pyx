@@ -33,6 +33,9 @@ from pulsarx._core.ledger_recover cimport *
 from pulsarx._core.limits cimport *
 from pulsarx._core.lz4_block cimport *
 from pulsarx._core.message_metadata cimport *
+from pulsarx._core.selector cimport SelectorProgram, selector_compile, selector_free
+from pulsarx._core.selector_match cimport SelectorMessage, selector_match
+from pulsarx._core.selector_text cimport EXPECTED_COUNT, SelectorError
 from pulsarx._core.single_metadata cimport *
 from pulsarx._core.snappy_block cimport *
 from pulsarx._core.status cimport *
@@ -806,3 +809,33 @@ def json_object_line(bytes data):
         return copy[:len(data)] if status == STATUS_OK else None
     finally:
         free(copy)
+
+def fuzz_selector(bytes data):
+    """A selector, a zero, and the metadata of a message. What is compiled runs, and answers as it
+    did before."""
+    cdef SelectorProgram program
+    cdef SelectorError error
+    cdef SelectorMessage message
+    cdef bint first = False
+    cdef bint second = False
+    text, _, metadata = data.partition(b"\0")
+    cdef Exact source = Exact(text)
+    cdef Exact encoded = Exact(metadata)
+    status = selector_compile(source.at, source.size, &program, &error)
+    check_status(status, (STATUS_OK, STATUS_CORRUPT))
+    if status != STATUS_OK:
+        assert 0 < error.expected < EXPECTED_COUNT and error.at <= source.size, "no place"
+        return
+    try:
+        message.metadata = encoded.at
+        message.metadata_size = encoded.size
+        message.publish_time_ms = 1000
+        for in_batch in (True, False):
+            message.in_batch = in_batch
+            status = selector_match(&program, &message, &first)
+            check_status(status, (STATUS_OK, STATUS_CORRUPT, STATUS_TRUNCATED))
+            if status == STATUS_OK:
+                assert selector_match(&program, &message, &second) == STATUS_OK
+                assert first == second, "another answer"
+    finally:
+        selector_free(&program)

@@ -594,6 +594,7 @@ TARGETS = {
         Target("json-line", json_line),
         Target("json-columns", json_columns, size_max=1024),
         Target("avro-columns", avro_columns, size_max=512),
+        Target("selector", native("fuzz_selector"), size_max=1024),
         Target("schema-of-command", schema_of_command, (errors.IncompatibleSchema,),
                ("pulsarx.wire.schemas", "pulsarx.schema.pair_shapes")),
         Target("topic-name", topic_name, (errors.InvalidTopicName,), ("pulsarx.topic_name",)),

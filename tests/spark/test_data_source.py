@@ -198,6 +198,31 @@ def test_messages_are_chosen_where_they_are_read(spark: Any, folder: Path) -> No
     assert topic.count() == 2
     rows = pulsarx.spark.topic_rdd(spark, "t", **given, columns="value")
     assert rows.count() == 2
+
+
+def test_messages_are_chosen_by_a_selector(spark: Any, folder: Path) -> None:
+    """By their properties, before values are decoded: bad ones may be among the others."""
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("t", batching_enabled=True)
+        for number in range(20):
+            value = b"{" if number % 2 else b'{"n": %d}' % number
+            described = {"kind": "bad" if number % 2 else "good", "size": str(number)}
+            producer.send_async(value, None, properties=described)
+        producer.flush()
+    selector = "kind = 'good' AND size BETWEEN 4 AND 8"
+    typed = (
+        spark.read.format("pulsarx")
+        .options(root=str(folder), topic="t", valueFormat="json", selector=selector)
+        .schema("n int")
+    )
+    assert sorted(row["n"] for row in typed.load().collect()) == [4, 6, 8]
+    assert read(spark, folder, "t", selector=selector).count() == 3
+    assert read(spark, folder, "t", selector="kind = 'none'").count() == 0
+    given: dict[str, Any] = {"root": str(folder), "selector": selector, "columns": "value"}
+    assert pulsarx.spark.read_topic(spark, "t", **given).count() == 3
+    assert pulsarx.spark.topic_rdd(spark, "t", **given).count() == 3
+    with pytest.raises(Exception, match="column 7: expected a name"):
+        read(spark, folder, "t", selector="kind =").count()
     groups = pulsarx.spark.plan_topic(folder, "t", where="__partition = 0")
     assert not groups
     with pytest.raises(ValueError, match="'__kay' is no column of messages to compare"):

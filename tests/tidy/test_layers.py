@@ -37,7 +37,7 @@ LIBRARIES = "numpy pyarrow"
 LEAVES = (
     "status invariant limits atomic byte_reader byte_writer crc32c murmur3 java_hash timer_wheel "
     "file_ops wait_event published_end ack_bits proto_field waiting_list ledger_state "
-    "low_descriptors ledger_name"
+    "low_descriptors ledger_name selector_text selector"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
@@ -177,6 +177,7 @@ LAYERS = [
 PERMITTED = [
     ("_core.ledger_*", "_core.ledger_*"),  # one family: append, flush, prepare, seal, read
     ("_core.message_metadata", "_core.single_metadata"),
+    ("_core.selector_match", "_core.batch_decode"),  # asks message by message
     ("_pycore.*", "errors"),
     ("_core", "ground.linked_modules"),  # where the packages find their modules
     ("_pycore*", "ground.linked_modules"),

@@ -513,6 +513,7 @@ class Client:
             A `pyarrow.Table`.
 
         Raises:
+            InvalidConfiguration: The selector is wrong.
             ValueError: A message is not of the schema, a column cannot hold its number, or an
                 argument is wrong.
             OperationNotSupported: A schema has no columns.

@@ -69,7 +69,7 @@ def get_properties(folder: Folder, topic: str, subscription: str) -> None:
     folder.output.rows(("property", "value"), rows)
 
 
-@command("pulsarx subscriptions update-properties orders -s billing -p \"jms.selector=price > 10\"")
+@command("pulsarx subscriptions update-properties orders -s billing -p jms.selector=urgent")
 @topic_argument
 @subscription_option
 @property_option

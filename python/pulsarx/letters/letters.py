@@ -49,7 +49,7 @@ class Letters:
     def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
         """Return the options to subscribe to the retry topic with, beside topics with these
         options: there a delay counts."""
-        # Each of them was selected before, by properties and times that a letter may have others of.
+        # Each of them was selected before, by times of which a letter has others.
         values = options.as_dict() | {"subscription_properties": None, "selector": None}
         if options.consumer_type != ConsumerType.KeyShared:
             values["consumer_type"] = ConsumerType.Shared

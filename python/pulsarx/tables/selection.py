@@ -98,7 +98,8 @@ class Selection:
         selector: str | None = None,
         now_ms: int | None = None,
     ) -> None:
-        """selector: which messages are read at all; InvalidConfiguration: it is wrong. now_ms: by the client's clock; None: that of the system."""
+        """selector: which messages are read at all. now_ms: by the client's clock; None: that of
+        the system. InvalidConfiguration: the selector is wrong."""
         if last is not None and (type(last) is not int or last < 1):
             raise ValueError(f"last is {last!r}; it must be an int of at least 1, or None")
         if tombstones not in ("raise", "null", "skip"):

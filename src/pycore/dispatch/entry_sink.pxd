@@ -142,8 +142,8 @@ cdef class EntrySink:
             size = size * messages // view.message_count
         self.given.messages += messages
         self.given.size += size
-        self.dispatcher.core.given_messages += messages
-        self.dispatcher.core.given_size += size
+        self.dispatcher.core.counts.given_messages += messages
+        self.dispatcher.core.counts.given_size += size
 
     cdef uint32_t slice_messages(self) noexcept
     """How many messages the current slice and those behind it hold."""

@@ -269,8 +269,8 @@ cdef class EntrySource:
                     accepted += not core.tracker.is_acknowledged(view.ledger_id,
                                                                  view.first_message + index)
             index = end
-        core.filter_accepted += accepted
-        core.filter_rejected += rejected
+        core.counts.accepted += accepted
+        core.counts.rejected += rejected
         if rejected and core.losses is not None:
             core.losses.keep_soon()
         if accepted:

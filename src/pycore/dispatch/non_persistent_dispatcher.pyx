@@ -250,8 +250,8 @@ cdef class NonPersistentDispatcher(Dispatcher):
         else:
             filter.look(view)
             wanted -= filter.rejected_count
-            self.core.filter_rejected += filter.rejected_count
-        self.core.filter_accepted += wanted
+            self.core.counts.rejected += filter.rejected_count
+        self.core.counts.accepted += wanted
         return wanted
 
     cdef int push_wanted(self, EntrySink receiver, EntryView view, uint32_t wanted) except -1:

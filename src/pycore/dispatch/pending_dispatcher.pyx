@@ -534,9 +534,9 @@ cdef class PendingDispatcher(Dispatcher):
     cdef bint still_selected(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef SubscriptionCore core = self.core
         if core.filter.wants(self.again_view, self.again_at):
-            core.filter_accepted += 1
+            core.counts.accepted += 1
             return True
-        core.filter_rejected += self.reject(ledger_id, message, message + 1)
+        core.counts.rejected += self.reject(ledger_id, message, message + 1)
         if core.losses is not None:
             core.losses.keep_soon()
         return False

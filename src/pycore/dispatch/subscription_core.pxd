@@ -56,6 +56,15 @@ cdef struct Deadlines:                   # by one of the clock's two times
     uint64_t armed_ms                    # when the clock calls for the earliest; UINT64_MAX: never
 
 
+cdef struct DispatchCounts:
+    # that its consumers were given, redeliveries included, and bytes of the entries
+    uint64_t given_messages
+    uint64_t given_size
+    # messages that a filter let pass, also those that came again, and those it did not
+    uint64_t accepted
+    uint64_t rejected
+
+
 cdef class SubscriptionCore(SectionsSource):
     # guards everything here, the dispatcher, the tracker and the receivers
     cdef OwnedMutex mutex
@@ -80,13 +89,8 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
     cdef int64_t ttl_ms                  # messages that are older are not delivered; 0: all are
     cdef Expiries expired                # None: nothing has
-    # that its consumers were given, redeliveries included, and bytes of the entries
-    cdef readonly uint64_t given_messages
-    cdef readonly uint64_t given_size
+    cdef DispatchCounts counts
     cdef MessageFilter filter            # which messages are delivered; None: all are
-    # messages that it let pass, also those that came again, and those it did not
-    cdef uint64_t filter_accepted
-    cdef uint64_t filter_rejected
     cdef list gathered                   # those times, ascending; None: nothing was refused yet
     cdef bint unarmed                    # memory ran out for that: the next dispatch does it
 

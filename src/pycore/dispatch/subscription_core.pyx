@@ -204,6 +204,16 @@ cdef class SubscriptionCore(SectionsSource):
         mutex_unlock(&self.mutex)
         return throttle_statistics(made)
 
+    @property
+    def given_messages(self) -> int:
+        """Messages that its consumers were given, redeliveries included."""
+        return self.counts.given_messages
+
+    @property
+    def given_size(self) -> int:
+        """Bytes of the entries of these."""
+        return self.counts.given_size
+
     # Selectors ------------------------------------------------------------------------------------
 
     def set_filter(self, MessageFilter filter) -> None:
@@ -217,8 +227,8 @@ cdef class SubscriptionCore(SectionsSource):
         cdef uint64_t accepted
         cdef uint64_t rejected
         mutex_lock(&self.mutex)
-        accepted = self.filter_accepted
-        rejected = self.filter_rejected
+        accepted = self.counts.accepted
+        rejected = self.counts.rejected
         mutex_unlock(&self.mutex)
         return accepted, rejected
 

@@ -9,12 +9,12 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.selector cimport (
-    EXPECTED_COUNT, SELECTOR_DEPTH_MAX, SELECTOR_NAMES_MAX, SELECTOR_SIZE_MAX, SelectorError,
-    selector_compile, selector_free,
+    SELECTOR_DEPTH_MAX, SELECTOR_NAMES_MAX, SELECTOR_SIZE_MAX, selector_compile, selector_free,
 )
 from pulsarx._core.selector_match cimport (
     SelectorMessage, selector_match, selector_match_batch,
 )
+from pulsarx._core.selector_text cimport EXPECTED_COUNT, SelectorError
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_NO_MEMORY, STATUS_OK
 from pulsarx._pycore.message.entry_view cimport ENTRY_PLAIN, EntryView

@@ -30,8 +30,8 @@ cdef struct RangeCursor:
     bint selected                        # the selector was asked about its messages
 
 
-cdef struct Selected:                    # of the entry that is being read: 1 for each that is wanted
-    uint8_t* matches                     # owned
+cdef struct Selected:                    # of the entry that is being read
+    uint8_t* matches                     # owned; 1 for each message that is wanted
     uint32_t capacity
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
-    from pulsarx.broker.subscriptions.subscription import Subscription
 
 
 def selector_of(properties: Mapping[str, str] | None) -> str:
@@ -30,28 +29,28 @@ def filter_of(properties: Mapping[str, str] | None) -> MessageFilter | None:
     return MessageFilter(selector, SELECTOR_PROPERTY) if selector else None
 
 
-def check_agrees(subscription: Subscription, request: SubscribeRequest) -> None:
+def check_agrees(topic: str, properties: Mapping[str, str], request: SubscribeRequest) -> None:
     """NotAllowedError: the request wants another selector than the subscription has, which all its
     consumers share."""
+    name = request.subscription_name
     wanted = selector_of(request.subscription_properties)
     if not wanted:
         return
-    kept = selector_of(subscription.properties)
+    kept = selector_of(properties)
     if wanted == kept:
         return
     if request.takes_any_selector:
         _log.warning(
-            "a consumer of subscription %s of %s gave the selector %.300r; that of the subscription "
-            "stays in force: %.300r",
-            subscription.name,
-            subscription.topic.name,
+            "a consumer of subscription %s of %s gave the selector %.300r; the subscription keeps "
+            "its own: %.300r",
+            name,
+            topic,
             wanted,
             kept,
         )
         return
     has = f"the selector {kept!r:.300}" if kept else "properties without a selector"
     raise errors.NotAllowedError(
-        detail=f"subscribe to {subscription.topic.name} with the selector {wanted!r:.300}: "
-        f"subscription {subscription.name} has {has}; change it by "
-        "client.admin.topics.update_subscription_properties, or give the same one or none"
+        detail=f"subscribe to {topic} with the selector {wanted!r:.300}: subscription {name} has "
+        f"{has}; change it by client.admin.topics.update_subscription_properties, or give the same one or none"
     )

@@ -233,7 +233,7 @@ class Subscription:
                 self.use_record(topic.subscriptions[self.name])
             else:
                 self.use_properties(given)
-        check_agrees(self, request)
+        check_agrees(self.topic.name, self.properties, request)
         if self._selector_error is not None:
             raise self._selector_error
 

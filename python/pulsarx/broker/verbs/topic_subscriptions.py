@@ -79,7 +79,7 @@ def _properties(given: dict[str, Any]) -> dict[str, str]:
 def get_subscription_properties(
     folder: OpenFolder, topic: TopicName, name: str
 ) -> dict[str, str]:
-    """Those of a durable one; of a partitioned topic, those of all partitions together."""
+    """The properties of a durable one; of a partitioned topic, those of all partitions together."""
     folder.refresh()
     records = folder.catalogue.state.topics
     found: dict[str, str] | None = None
