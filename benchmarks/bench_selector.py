@@ -1,5 +1,5 @@
-"""A subscription whose selector matches 1 of 100 messages, against one without: stored messages that
-are gone through, each with a property, in batches of 1000."""
+"""A subscription whose selector matches 1 of 100 messages, against one without: stored messages
+that are gone through, each with a property, in batches of 1000."""
 
 from __future__ import annotations
 

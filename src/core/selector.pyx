@@ -349,11 +349,11 @@ cdef int parse_like(Compiler* self, int left, uint32_t left_at) noexcept nogil:
     if self.text.token == TOKEN_ESCAPE:
         if not next_token(self):
             return TYPE_FAILED
-        if self.text.token != TOKEN_STRING or self.text.content_size == 0 or (
-                character_size(self.text.content, self.text.content_size) != self.text.content_size):
-            return fail(self, EXPECTED_ESCAPE, self.text.token_at)
         escape = self.text.content
         escape_size = self.text.content_size
+        if self.text.token != TOKEN_STRING or escape_size == 0 or (
+                character_size(escape, escape_size) != escape_size):
+            return fail(self, EXPECTED_ESCAPE, self.text.token_at)
         if not next_token(self):
             return TYPE_FAILED
     if not compile_pattern(&self.program.literals[literal], escape, escape_size):

@@ -288,6 +288,7 @@ cdef bint selector_text_next(SelectorText* self) noexcept nogil:
             self.token = TOKEN_UNEQUAL
             self.at += 1
     else:
-        selector_text_fail(self, EXPECTED_OPERAND if self.token_at == 0 else EXPECTED_OPERATOR, self.token_at)
+        selector_text_fail(self, EXPECTED_OPERAND if self.token_at == 0 else EXPECTED_OPERATOR,
+                           self.token_at)
         return False
     return True

@@ -223,11 +223,9 @@ OTHERS = {
     "selector": [
         b"n > 1 AND NOT (s LIKE 'a!%_%' ESCAPE '!' OR s IN ('x', 'y'))"
         b"\0\x0a\x06\x0a\x01n\x12\x012\x18\0",
-        b"-n * 2.5e1 / 0x3 BETWEEN -1 AND + 7 OR \"q\" IS NOT NULL"
-        b"\0\x0a\x06\x0a\x01q\x12\x01v\x18\0",
+        b'-n * 2.5e1 / 0x3 BETWEEN -1 AND + 7 OR "q" IS NOT NULL\0\x0a\x06\x0a\x01q\x12\x01v\x18\0',
         b"JMSXGroupID = 'k''' OR __eventTime <> JMSTimestamp\0\x12\x01k\x18\0\x28\5",
-        b"TRUE = urgent AND __publishTime >= 1"
-        b"\0\x0a\x01p\x10\0\x18\1\x22\x06\x0a\x01a\x12\x01b",
+        b"TRUE = urgent AND __publishTime >= 1\0\x0a\x01p\x10\0\x18\1\x22\x06\x0a\x01a\x12\x01b",
     ],
     "catalogue-operations": [bytes(range(each, 256, 7)) for each in range(7)],
     "compacted-entry": [_PLACE + b"entry", _PLACE[:30]],

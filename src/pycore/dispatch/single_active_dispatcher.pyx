@@ -310,7 +310,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         receiver.place.at = 0
         receiver.place.index = 0
         receiver.place.end = view.message_count
-        receiver.count_given(view, self.wanted_count(view))
+        receiver.count_given(view, view.message_count if self.core.filter is None
+                             else self.wanted_count(view))
         receiver.place.filtered = (
             self.core.pending.count != 0 or receiver.redelivery.ack_timeout_ms != 0
             or self.core.ttl_ms != 0 or not self.is_whole(view))
@@ -394,7 +395,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef uint64_t wanted_count(self, EntryView view) noexcept:
         """How many messages of the view, which was just read, are to be delivered."""
         cdef MessageFilter filter = self.core.filter
-        if filter is None or filter.rejected_count >= view.message_count or not filter.knows(view):
+        if filter is None or not filter.knows(view):
             return view.message_count
         return view.message_count - filter.rejected_count
 
@@ -537,10 +538,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if view.ledger_id == self.skip_ledger_id and message < self.skip_messages and (
                 self.late is None):
             return False
-        if self.core.filter is not None and self.core.filter.rejects(view.ledger_id, message):
-            return False
-        return self.core.tracker is None or (
-            not self.core.tracker.is_acknowledged(view.ledger_id, message))
+        if self.core.tracker is None:
+            return self.core.filter is None or (
+                not self.core.filter.rejects(view.ledger_id, message))
+        return not self.core.tracker.is_acknowledged(view.ledger_id, message)
 
     cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2:
         cdef uint64_t message = view.first_message + index

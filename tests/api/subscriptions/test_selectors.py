@@ -17,7 +17,9 @@ from pulsarx import CompressionType, ConsumerType, InitialPosition, ManualClock,
 TENTH = "n LIKE '%0'"
 
 
-def send(client: pulsarx.Client, count: int, batch: int = 0, topic: str = "t", **options: Any) -> None:
+def send(
+    client: pulsarx.Client, count: int, batch: int = 0, topic: str = "t", **options: Any
+) -> None:
     """Payloads b"0", b"1" ..., with the number as property n."""
     if batch:
         options |= {"batching_enabled": True, "batching_max_messages": batch}
@@ -137,9 +139,7 @@ def test_delayed_messages_are_selected_when_their_time_has_come(
     consumer = join(client, kind, selector="n < 3")
     with client.create_producer("t") as producer:
         for n in range(5):
-            producer.send(
-                b"%d" % n, properties={"n": str(n)}, deliver_after=timedelta(seconds=10)
-            )
+            producer.send(b"%d" % n, properties={"n": str(n)}, deliver_after=timedelta(seconds=10))
     assert payloads(consumer) == []
     assert statistics(client)["filter_rejected_msg_count"] == 2
     client.admin.topics.update_subscription_properties("t", "s", {"jms.selector": "n <> 1"})
@@ -191,10 +191,16 @@ def test_what_compaction_left_is_selected(client: pulsarx.Client) -> None:
     send(client, 100, 20)
     compact(client)
     consumer = client.subscribe(
-        "t", "c", is_read_compacted=True, selector="n > 96", initial_position=InitialPosition.Earliest
+        "t",
+        "c",
+        is_read_compacted=True,
+        selector="n > 96",
+        initial_position=InitialPosition.Earliest,
     )
     assert payloads(consumer) == [b"97", b"98", b"99"]
-    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True, selector="n = 98")
+    reader = client.create_reader(
+        "t", MessageId.earliest, is_read_compacted=True, selector="n = 98"
+    )
     assert payloads_of(reader) == [b"98"]
 
 
@@ -214,7 +220,9 @@ def test_a_reader_skips_what_it_does_not_match(client: pulsarx.Client, batch: in
     assert payloads_of(reader) == [b"0"]
     reader.seek(MessageId.earliest)
     assert payloads_of(reader) == [*tenths(200), b"0"]
-    assert not client.create_reader("t", MessageId.earliest, selector="n = 'x'").has_message_available()
+    assert not client.create_reader(
+        "t", MessageId.earliest, selector="n = 'x'"
+    ).has_message_available()
 
 
 @pytest.mark.border(left_out="several topics")
@@ -377,3 +385,23 @@ def test_two_selectors_at_a_time_are_refused(client: pulsarx.Client) -> None:
         client.subscribe(
             "t", "s", selector="n = 1", subscription_properties={"jms.selector": "n = 2"}
         )
+
+
+def test_a_refused_consumer_leaves_no_selector(client: pulsarx.Client) -> None:
+    consumer = join(client, ConsumerType.Exclusive)
+    for kind in (ConsumerType.Exclusive, ConsumerType.Shared):
+        with pytest.raises(pulsarx.ConsumerBusy):
+            join(client, kind, selector=TENTH)
+    send(client, 3)
+    assert payloads(consumer) == numbers(3)
+    assert client.admin.topics.get_subscription_properties("t", "s") == {}
+
+
+@pytest.mark.border(left_out="letters and read-only clients")
+def test_retry_letters_are_not_selected_again(client: pulsarx.Client) -> None:
+    consumer = join(client, ConsumerType.Shared, selector="n = 1", retry_enable=True)
+    send(client, 3)
+    (found,) = drain(consumer)
+    consumer.reconsume_later(found, 0, {"n": "2"})
+    again = consumer.receive(10_000)
+    assert (again.data(), again.properties()["n"]) == (b"1", "2")

@@ -52,5 +52,6 @@ def check_agrees(topic: str, properties: Mapping[str, str], request: SubscribeRe
     has = f"the selector {kept!r:.300}" if kept else "properties without a selector"
     raise errors.NotAllowedError(
         detail=f"subscribe to {topic} with the selector {wanted!r:.300}: subscription {name} has "
-        f"{has}; change it by client.admin.topics.update_subscription_properties, or give the same one or none"
+        f"{has}; change it by client.admin.topics.update_subscription_properties, or give the same "
+        "one or none"
     )

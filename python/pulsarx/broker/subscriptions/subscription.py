@@ -22,9 +22,9 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
-from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
@@ -174,7 +174,7 @@ class Subscription:
         self.detach_forgotten()
         self.touch()
         self._check_limit()
-        self._take_properties(request)
+        self._check_properties(request)
         self._take_type(request)
         self._had_type = True
         context = EntryContext(
@@ -192,6 +192,7 @@ class Subscription:
         reference = weakref.ref(consumer, later)
         place = request.place
         before = None
+        has_joined = False
         if place is None:
             place = 1 + max(self._places.values(), default=-1)
         elif self._kind[0] in SINGLE_ACTIVE:
@@ -207,7 +208,11 @@ class Subscription:
                 self.dispatcher.join(receiver, None, before)
             else:
                 self.dispatcher.join(receiver)
+            has_joined = True
+            self._take_properties(request.subscription_properties)
         except BaseException:
+            if has_joined:
+                self.dispatcher.leave(receiver)
             self._consumers.pop(receiver, None)
             self._places.pop(receiver, None)
             self._read_any.discard(receiver)
@@ -220,22 +225,26 @@ class Subscription:
         self.detach_forgotten()
         return any(each not in self._read_any for each in self._consumers)
 
-    def _take_properties(self, request: SubscribeRequest) -> None:
-        """Keep what the consumer gives, where it has no properties yet; NotAllowedError: its
-        selector is another one. InvalidConfiguration: it cannot be understood."""
-        given = request.subscription_properties
-        if given and not self.properties:
-            filter_of(given)
-            if self.durable:
-                commit = self.runtime.catalogue.commit
-                commit([changes.set_subscription_properties(self.topic.name, self.name, given)])
-                topic = self.runtime.catalogue.state.topics[self.topic.name]
-                self.use_record(topic.subscriptions[self.name])
-            else:
-                self.use_properties(given)
-        check_agrees(self.topic.name, self.properties, request)
+    def _check_properties(self, request: SubscribeRequest) -> None:
+        """NotAllowedError: the consumer wants another selector than there is. InvalidConfiguration:
+        one cannot be understood."""
         if self._selector_error is not None:
             raise self._selector_error
+        if not self.properties:
+            filter_of(request.subscription_properties)
+            return
+        check_agrees(self.topic.name, self.properties, request)
+
+    def _take_properties(self, given: dict[str, str]) -> None:
+        """Keep what a consumer gives, where there are no properties yet. Durable on return."""
+        if not given or self.properties:
+            return
+        if not self.durable:
+            self.use_properties(given)
+            return
+        catalogue = self.runtime.catalogue
+        catalogue.commit([changes.set_subscription_properties(self.topic.name, self.name, given)])
+        self.use_record(catalogue.state.topics[self.topic.name].subscriptions[self.name])
 
     def _check_limit(self) -> None:
         limits = self.runtime.policies.of_topic(self.topic.topic_name).messages.limits

@@ -76,9 +76,7 @@ def _properties(given: dict[str, Any]) -> dict[str, str]:
 @verb("topics.get_subscription_properties", needs=CONSUME, reads=True,
     http=Http("GET", "{topic}/subscription/{name}/properties",
         "Get the properties of a subscription.", answer="properties"))  # fmt: skip
-def get_subscription_properties(
-    folder: OpenFolder, topic: TopicName, name: str
-) -> dict[str, str]:
+def get_subscription_properties(folder: OpenFolder, topic: TopicName, name: str) -> dict[str, str]:
     """The properties of a durable one; of a partitioned topic, those of all partitions together."""
     folder.refresh()
     records = folder.catalogue.state.topics
