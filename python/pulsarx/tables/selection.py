@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMS = (
-    "a MessageId, a MessageIndex, a datetime with a zone, a text such as 2026-01-01T00:00Z, a timedelta (before "
-    "now), or milliseconds since 1970"
+    "a MessageId, a MessageIndex, a datetime with a zone, a text such as 2026-01-01T00:00Z, a "
+    "timedelta (before now), or milliseconds since 1970"
 )
 
 
@@ -110,13 +110,8 @@ class Selection:
         # Instead of them until `locate` was called.
         self.start_index: MessageIndex | None = start if isinstance(start, MessageIndex) else None
         self.end_index: MessageIndex | None = end if isinstance(end, MessageIndex) else None
-        by_time = [
-            None
-            if isinstance(each, (MessageId, MessageIndex))
-            else _milliseconds(each, name, now_ms)
-            for name, each in (("start", start), ("end", end))
-        ]
-        self.start_ms, self.end_ms = by_time
+        self.start_ms: int | None = _milliseconds(start, "start", now_ms)
+        self.end_ms: int | None = _milliseconds(end, "end", now_ms)
         self.last = last
         self.keys: Any = None if keys is None else _key_texts(keys)
         self.tombstones = tombstones
@@ -226,7 +221,10 @@ def before(ids: pa.Array, place: Place) -> pa.Array:
 
 
 def _milliseconds(time: Any, name: str, now_ms: int) -> int | None:
-    if time is None or is_whole_number(time):
+    """None: it is not a time, but a message, or nothing."""
+    if time is None or isinstance(time, (MessageId, MessageIndex)):
+        return None
+    if is_whole_number(time):
         return time
     if isinstance(time, timedelta):
         if time < timedelta(0):

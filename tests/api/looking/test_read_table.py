@@ -162,7 +162,7 @@ def test_metadata_of_decoded_messages_is_that_of_columns(memory_client: pulsarx.
 
 
 def test_indexes_select_as_their_messages(client: pulsarx.Client) -> None:
-    publish(client, "t", *["%d" % each for each in range(6)], schema=StringSchema())
+    publish(client, "t", *map(str, range(6)), schema=StringSchema())
     chosen = {"start": pulsarx.MessageIndex(2), "end": pulsarx.MessageIndex(4)}
     assert client.read_table("t", **chosen)["value"].to_pylist() == ["2", "3"]
     with pytest.raises(errors.NotAllowedError, match="indexes from 0 to 5"):
