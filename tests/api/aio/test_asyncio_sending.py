@@ -459,3 +459,25 @@ def test_coroutines_wait_their_turn_for_an_exclusive_topic(run: Run) -> None:
             assert {type(each) for each in outcomes} == {aio.Producer, errors.AlreadyClosed}
 
     run(main())
+
+
+def test_a_coroutine_cancels_what_is_not_due_and_seeks_an_index(run: Run) -> None:
+    async def main() -> None:
+        async with opened("cancels") as client:
+            consumer = await client.subscribe("t", "s", pulsarx.ConsumerType.Shared)
+            producer = await client.create_producer("t", batching_enabled=False)
+            late = await producer.send(b"late", deliver_after=timedelta(hours=1))
+            await producer.send(b"one")
+            assert await producer.cancel(late) == ["s"]
+            with pytest.raises(errors.NotAllowedError):
+                await producer.cancel(late)
+            message = await consumer.receive()
+            assert (message.data(), message.index()) == (b"one", 1)
+            reader = await client.create_reader("t", pulsarx.MessageId.earliest)
+            await reader.seek(pulsarx.MessageIndex(1))
+            assert (await reader.read_next()).data() == b"one"
+            await producer.close()
+            with pytest.raises(errors.AlreadyClosed):
+                await producer.cancel(late)
+
+    run(main())
