@@ -26,7 +26,7 @@ pytest_plugins = ["support.clients"]
 
 HERE = Path(__file__).resolve().parent
 SIZES = ("quick", "standard", "long")
-FOLDERS = dict.fromkeys(("benchmarks", "reliability", "sharing", "spark"), "standard")
+FOLDERS = dict.fromkeys(("benchmarks", "forwarding", "reliability", "sharing", "spark"), "standard")
 ELSEWHERE = "quick"
 
 

@@ -290,7 +290,7 @@ class Forwarder:
         for topic, link in links.items():
             # A cluster is not asked while the caller waits.
             lag = lags.get(topic) if self.source.is_cluster else self._lag(topic)
-            found[topic] = {**link.status(), "lag": lag}
+            found[topic] = {"lag": lag, **link.status()}
         for topic, text in unfound.items():
             one = {"target": None, "state": "waiting", "forwarded": 0, "last_error": text}
             found.setdefault(topic, {**one, "lag": None})

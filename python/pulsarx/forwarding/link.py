@@ -325,10 +325,10 @@ class Link:
             target.confirm(batch)
         except errors.PulsarException as error:
             raise _named(batch, error) from error
-        self._source.acknowledge(batch.last)
-        with self._lock:
+        with self._lock:  # first, so that what has no lag is counted
             self._forwarded += len(batch.rows)
             self._error = None
+        self._source.acknowledge(batch.last)
 
     def _open_target(self, version: int) -> None:
         """The target of a schema version of the source; -1: of none."""
