@@ -40,6 +40,13 @@ class Centre:
         self.service = None
         return port
 
+    def cut(self) -> None:
+        """End all connections, as a broken network would."""
+        assert self.service is not None
+        network = self.service._network
+        for each in list(network.connections):
+            network.loop.call_soon_threadsafe(each.abort)
+
     @property
     def place(self) -> Any:
         """What a forwarder is given."""

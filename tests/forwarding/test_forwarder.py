@@ -405,6 +405,53 @@ def test_stopping_does_not_wait_for_a_target_that_is_away(
     assert payloads(cluster.client) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.parametrize("direction", ["forward", "fetch"])
+def test_a_network_that_breaks_loses_and_doubles_nothing(
+    edge: pulsarx.Client, cluster: Centre, direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsarx.forwarding.link.MESSAGES_MAX", 20)
+    places = [edge, cluster.place]
+    source, target = edge, cluster.client
+    if direction == "fetch":
+        places.reverse()
+        source, target = target, source
+    count = 1000
+    with source.create_producer("t", batching_enabled=True, batching_max_messages=7) as producer:
+        for number in range(count):
+            producer.send_async(b"%d" % number, None)
+    with pulsarx.Forwarder(*places, "t") as forwarder:
+        for wanted in range(0, count, count // 5):
+            wait_until(lambda: forwarder.status().get(TOPIC, {}).get("forwarded", -1) >= wanted)  # noqa: B023
+            cluster.cut()
+        wait_until(lambda: len(payloads(target)) >= count)
+        # The official client sends an acknowledgement again that was lost with the next one.
+        filled(source, 1, begin=count)
+        wait_until(lambda: backlog(source, "forward") == 0)
+    assert payloads(target) == [b"%d" % each for each in range(count + 1)]
+
+
+def test_a_batch_that_was_stored_in_part_stops_its_topic_for_good(
+    edge: pulsarx.Client, cluster: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(edge, 1)
+    with pulsarx.Forwarder(edge, cluster.place, "t") as forwarder:
+        await_lag(forwarder)  # from now on batches are large
+    filled(edge, 5, begin=1)
+
+    def without_the_first(target: Any, batch: Any, result: Any, native_id: Any) -> None:
+        batch.answer = (result, native_id.batch_index() - 1)
+        target._wake()
+
+    with monkeypatch.context() as changed:
+        changed.setattr("pulsarx.forwarding.target.ClusterTarget._told", without_the_first)
+        with pulsarx.Forwarder(edge, cluster.place, "t") as forwarder:
+            assert "the last 3 of 4 are stored" in await_stopped(forwarder)
+    with pulsarx.Forwarder(edge, cluster.place, "t") as forwarder:
+        assert "the last 3 of 4 are stored" in await_stopped(forwarder)
+    with pulsarx.Forwarder(edge, cluster.place, "t", accept_target=True) as forwarder:
+        await_lag(forwarder)
+
+
 def test_two_forwarders_of_one_name_take_turns(
     edge: pulsarx.Client, open_centre: Callable[..., Centre]
 ) -> None:
