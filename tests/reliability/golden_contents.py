@@ -125,7 +125,7 @@ _NOT_SETTINGS = {
     "get_namespaces", "get_topics", "get_list", "get_partitioned_topic_list",
     "get_partitioned_topic_metadata", "get_last_message_id", "get_backlog_size",
     "get_backlog_quota", "get_policies", "get_subscriptions", "get_message_id_by_index",
-    "get_message_by_id", "get_delayed_messages",
+    "get_message_by_id", "get_delayed_messages", "get_subscription_properties",
 }  # fmt: skip
 
 

@@ -402,6 +402,9 @@ def subscriptions(maker: Maker) -> None:
     admin.create_subscription("used", "last")
     admin.create_subscription("used", "skipped", MessageId.earliest)
     admin.skip_messages("used", "skipped", 2)
+    admin.create_subscription("used", "choosy", MessageId.earliest, {"jms.selector": "n = 1"})
+    chosen = {"jms.selector": "__key = 'none' OR __publishTime > 0", "colour": "red"}
+    admin.update_subscription_properties("used", "choosy", chosen)
     admin.create_subscription("used", "gone")
     admin.delete_subscription("used", "gone")
     maker.settle()

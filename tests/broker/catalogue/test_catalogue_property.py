@@ -44,6 +44,9 @@ OPERATIONS = st.one_of(
     operation("remove_ledgers", topic=TOPICS, ledger_ids=st.lists(SMALL, max_size=3)),
     operation("create_subscription", topic=TOPICS, name=st.text(max_size=2), cursor_id=SMALL),
     operation("remove_subscription", topic=TOPICS, name=st.text(max_size=2)),
+    operation(
+        "set_subscription_properties", topic=TOPICS, name=st.text(max_size=2), properties=TEXTS
+    ),
     operation("set_topic_policy", topic=TOPICS, policy=st.text(max_size=2), value=JSON),
     operation(
         "set_namespace_policy",

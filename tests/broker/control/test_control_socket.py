@@ -469,6 +469,7 @@ def test_every_verb_is_named() -> None:
         "topics.get_partitioned_topic_list",
         "topics.get_partitioned_topic_metadata", "topics.get_permissions", "topics.get_policy",
         "topics.get_producer_sequences",
+        "topics.get_subscription_properties",
         "topics.get_subscriptions", "topics.grant_permission", "topics.merge_ledgers",
         "topics.offload", "topics.offload_before", "topics.offload_status",
         "topics.partitioned_stats", "topics.peek_messages",
@@ -476,6 +477,7 @@ def test_every_verb_is_named() -> None:
         "topics.set_policy", "topics.skip_all_messages", "topics.skip_messages", "topics.stats",
         "topics.terminate", "topics.trigger_compaction", "topics.trim", "topics.truncate",
         "topics.unload", "topics.update_partitioned_topic",
+        "topics.update_subscription_properties",
     ]  # fmt: skip
 
 
