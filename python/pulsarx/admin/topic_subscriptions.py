@@ -96,9 +96,10 @@ class TopicSubscriptions:
             They are on the device when this returns.
 
         Example:
-            client.admin.topics.update_subscription_properties(
-                "orders", "packing", {"jms.selector": "region = 'EU'"}
-            )
+            topics = client.admin.topics
+            topics.create_subscription("orders", "europe")
+            selector = {"jms.selector": "region = 'EU'"}
+            topics.update_subscription_properties("orders", "europe", selector)
         """
         self._perform(
             "update_subscription_properties", topic, subscription_name,

@@ -38,11 +38,11 @@ WITH_EFFECT = {
         "topic_priorities consumer_event_listener interceptors max_pending_chunked_message "
         "auto_ack_oldest_chunked_message_on_queue_full "
         "expire_time_of_incomplete_chunked_message_ms is_read_compacted crypto_key_reader "
-        "crypto_failure_action"
+        "crypto_failure_action subscription_properties selector"
     ),
     "create_reader": (
         "topic start_message_id schema start_message_id_inclusive reader_listener "
-        "is_read_compacted crypto_key_reader crypto_failure_action"
+        "is_read_compacted crypto_key_reader crypto_failure_action selector"
     ),
 }
 
