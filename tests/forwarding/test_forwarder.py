@@ -405,6 +405,7 @@ def test_stopping_does_not_wait_for_a_target_that_is_away(
     assert payloads(cluster.client) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.long  # the official client may take a minute to connect anew
 @pytest.mark.parametrize("direction", ["forward", "fetch"])
 def test_a_network_that_breaks_loses_and_doubles_nothing(
     edge: pulsarx.Client, cluster: Centre, direction: str, monkeypatch: pytest.MonkeyPatch

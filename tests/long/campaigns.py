@@ -80,7 +80,7 @@ CAMPAIGNS = (
     ),
     campaign(
         "forwarding-kills", "forwarders, their folders and the clusters they forward to, killed",
-        "tests/forwarding/test_forwarding_kills.py", rounds=25, scale=3,
+        "tests/forwarding", "-k", "kill or network", "-m", "standard or long", rounds=25, scale=1,
     ),
     # Interrupts and forks -----------------------------------------------------------------------
     campaign(
