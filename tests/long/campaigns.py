@@ -35,9 +35,9 @@ FUZZED = (
     "entry-frame", "entry", "entry-codec", "message-metadata", "single-metadata", "compacted-entry",
     "chunks", "cursor-header", "cursor-snapshot", "cursor-tail", "cursor-sections", "cursor-label",
     "ledger-header", "ledger-file", "ledger-name", "name-record", "lz4-block", "snappy-block",
-    "compression", "plain-json", "json-line", "json-columns", "avro-columns", "schema-of-command",
-    "topic-name", "topic-pattern", "catalogue-commit", "catalogue-operations", "folder-marker",
-    "frames", "hot-commands", "commands", "rest",
+    "compression", "plain-json", "json-line", "json-columns", "avro-columns", "selector",
+    "schema-of-command", "topic-name", "topic-pattern", "catalogue-commit", "catalogue-operations",
+    "folder-marker", "frames", "hot-commands", "commands", "rest",
 )  # fmt: skip
 
 
