@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         SubscriptionMode,
     )
     from pulsarx.errors import *  # noqa: F403
-    from pulsarx.forwarding import Forwarder
+    from pulsarx.forwarding import Forwarder as Forwarder
     from pulsarx.interceptors import ConsumerInterceptor, OutgoingMessage, ProducerInterceptor
     from pulsarx.message import ArrowMessages, Message
     from pulsarx.message_id import MessageId, MessageIndex
@@ -111,7 +111,6 @@ __all__ = [
     "EncryptionContext",
     "EncryptionKey",
     "FileLogger",
-    "Forwarder",
     "HashingScheme",
     "InitialPosition",
     "KeySharedMode",
