@@ -20,8 +20,9 @@ MODULES = (
     "pulsarx.functions",
     "pulsarx.admin",
 )
-# What their calls return, which has no public name.
-RETURNED = (
+# What is in no `__all__`: what is loaded by its first use alone, and what calls return.
+OTHERS = (
+    "pulsarx.forwarding.Forwarder",
     "pulsarx.producing.message_builder.TypedMessageBuilder",
     "pulsarx.admin.peeked_message.PeekedMessage",
 )
@@ -56,7 +57,7 @@ def public_api() -> list[Callable]:
     for module in MODULES:
         for name in import_module(module).__all__:
             _visit(f"{module}.{name}", getattr(import_module(module), name), found)
-    for name in RETURNED:
+    for name in OTHERS:
         module, _, own = name.rpartition(".")
         _visit(name, getattr(import_module(module), own), found)
     for module in OFFICIAL:

@@ -348,8 +348,8 @@ class Client:
                 non-persistent topic; or the subscription has another selector.
             InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
                 Shared or of a non-persistent topic, or a receiver_queue_size of 0 with several
-                topics; topic_priorities of a topic that is not subscribed to; a
-                subscription_name that is empty or reserved; or a wrong selector.
+                topics; topic_priorities of a topic that is not subscribed to; a subscription_name
+                that is empty or reserved; or a wrong selector.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the

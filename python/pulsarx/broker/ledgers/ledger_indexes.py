@@ -35,12 +35,13 @@ _ID_OF = attrgetter("ledger_id")
 class LedgerIndexes:
     """Belongs to a list of ledgers. Any thread may call."""
 
-    __slots__ = ("_known", "_ledgers", "writers")
+    __slots__ = ("_known", "_ledgers", "_writers")
 
-    def __init__(self, ledgers: Ledgers) -> None:
+    def __init__(self, ledgers: Ledgers, writers: dict[int, LedgerWriter]) -> None:
+        """writers: of the ledgers that are open in this process, kept up to date by their list."""
         self._ledgers = ledgers
+        self._writers: dict[int, LedgerWriter] = writers
         self._known: dict[int, int] = {}  # by ledger, where the catalogue does not say it
-        self.writers: dict[int, LedgerWriter] = {}  # of ledgers that are open in this process
 
     def first(self, ledger_id: int) -> int:
         """The index of the first message of a ledger that is there; else of the message behind the
@@ -69,7 +70,7 @@ class LedgerIndexes:
 
     def _said(self, ledger: LedgerRecord) -> int:
         """The index of its first message as it is known without the others; -1: it is not."""
-        writer = self.writers.get(ledger.ledger_id)
+        writer = self._writers.get(ledger.ledger_id)
         if writer is not None:
             return int(writer.first_index)
         if ledger.first_index >= 0:

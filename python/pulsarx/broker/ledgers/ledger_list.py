@@ -17,7 +17,6 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
 from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
-from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
     from pulsarx.topic_name import TopicName
 
 Position = tuple[int, int]
@@ -124,6 +124,8 @@ class LedgerList:
         "topic_id",
     )
 
+    indexes: LedgerIndexes
+
     def __init__(self, name: TopicName, catalogue: Catalogue) -> None:
         self.name: str = name.full
         self.partition: int = name.partition_index
@@ -137,7 +139,6 @@ class LedgerList:
         self._headless = NO_IDS  # what tell_headless has told
         self._unfetched = NO_IDS  # in an object store, from where they cannot be read any more
         self._compacted: weakref.ref[CompactedLedger] | None = None
-        self.indexes: LedgerIndexes = LedgerIndexes(self)
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
         """Say once that a ledger is read without its header."""

@@ -33,6 +33,7 @@ from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.broker.ledgers.ledger_list import (
     NO_IDS,
     LedgerList,
@@ -112,7 +113,6 @@ class ManagedLedger(LedgerList):
             self.tail.flush = runtime.after_flush_interval(partial(self.flush, sealed=False))
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
-        self.indexes.writers = self._writers
         # Sealed and compacted ones that no file holds.
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
@@ -130,6 +130,7 @@ class ManagedLedger(LedgerList):
         self._deleted = False
         self.is_unloaded: bool = False  # closed, and another object stands for the topic
         record = self.record()
+        self.indexes = LedgerIndexes(self, self._writers)
         # It has, had, or is about to have a ledger. Set with `first_ledgers` of the runtime.
         self.has_begun: bool = record is None or bool(record.ledgers or record.removed_ledger_id)
         self.before_first: Callable[[], object] | None = None  # called before the first ledger

@@ -10,6 +10,7 @@ from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
     Position,
@@ -65,6 +66,7 @@ class ReadOnlyLedger(LedgerList):
         self._logs = logs
         self._told: set[int] = set()  # ledgers that the log says are lost
         self.broker = broker
+        self.indexes = LedgerIndexes(self, {})
         self.tail: Any = LedgerTail(self, self.partition)
         self._recovered: dict[int, _Recovered] = {}
         self._listen()
