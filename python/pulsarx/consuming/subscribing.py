@@ -110,7 +110,8 @@ def _subscribe_named(
 ) -> Consumer:
     given = options.topic if isinstance(options.topic, list) else [str(options.topic)]
     letters = _letters(owner, broker, options, name, given)
-    _check_priorities(options, topics, letters)
+    known = {each.full for each in topics}
+    _check_priorities(options, ", ".join(sorted(known)), known.__contains__, letters)
     if isinstance(options.topic, str) and not options.retry_enable:
         consumer = _subscribe_whole(broker, topics[0], options, name, pool)
         if consumer is not None:
@@ -169,6 +170,9 @@ def _subscribe_pattern(
         pattern.leave_out_letters_of(options.subscription_name)
         letters = _letters(owner, broker, options, name, list(map(str, pattern.topics_of(broker))))
         pattern.leave_out(letters.rules.letter_topics() if letters else ())
+    _check_priorities(
+        options, pattern.text, lambda each: pattern.matches(TopicName.of(each)), letters
+    )
     whole = _consumer_of_several(pattern.text, options, name, pool, letters)
     whole.waits_for_topics = broker.state
     several = _Several(broker, whole, options, name, pool)
@@ -200,20 +204,21 @@ def _letters(
 
 
 def _check_priorities(
-    options: ConsumerOptions, topics: list[TopicName], letters: Letters | None
+    options: ConsumerOptions,
+    topics: str,
+    receives_from: Callable[[str], bool],
+    letters: Letters | None,
 ) -> None:
     """InvalidConfiguration: a topic has a priority that is none of the consumer's."""
     if options.topic_priorities is None:
         return
-    known = {each.full for each in topics}
-    if letters is not None:
-        known.add(letters.rules.retry_letter_topic)
-    unknown = [each for each in options.topic_priorities if each not in known]
+    retries = "" if letters is None else letters.rules.retry_letter_topic
+    given = options.topic_priorities
+    unknown = [each for each in given if each != retries and not receives_from(each)]
     if unknown:
         raise errors.InvalidConfiguration(
             detail=f"topic_priorities names {', '.join(unknown)}, which the consumer of "
-            f"{', '.join(sorted(known - {''}))} does not receive from; subscribe to it too, or "
-            "leave it out"
+            f"{topics} does not receive from; subscribe to it too, or leave it out"
         )
 
 

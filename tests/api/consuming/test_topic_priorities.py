@@ -263,7 +263,7 @@ def test_topics_of_a_pattern_have_theirs_also_those_that_come_later(
     consumer = subscribe(
         memory_client,
         re.compile("t-.*"),
-        topic_priorities={"t-urgent": 0, "t-normal": 1, "none-of-them": 2, "t-never": 3},
+        topic_priorities={"t-urgent": 0, "t-normal": 1, "t-never": 2},
     )
     assert taken(consumer, 1) == [b"t-normal 0"]
     for topic in ("t-later", "t-urgent"):  # made now
@@ -416,6 +416,15 @@ def test_a_topic_that_the_consumer_does_not_have_is_refused(
     assert "persistent://public/default/t" in caught.value.detail
     assert memory_client.admin.topics.get_list() == []
     assert subscribe(memory_client, topics, topic_priorities={"t": 0}).is_connected()
+
+
+@pytest.mark.parametrize("name", ["elsewhere", "p-partition-0", "other/space/p"])
+def test_a_topic_that_a_pattern_never_finds_is_refused(
+    memory_client: pulsarx.Client, name: str
+) -> None:
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    with pytest.raises(errors.InvalidConfiguration, match=name):
+        subscribe(memory_client, re.compile("p.*"), topic_priorities={"p": 0, name: 1})
 
 
 def test_the_partition_of_a_topic_is_refused(memory_client: pulsarx.Client) -> None:

@@ -65,6 +65,22 @@ def test_a_cancelled_message_is_not_delivered(
     assert received(consumer) == [b"0", b"2"]
 
 
+def test_it_is_cancelled_for_subscriptions_that_are_not_durable_too(
+    clocked: pulsarx.Client, manual_clock: ManualClock
+) -> None:
+    fleeting = clocked.subscribe(
+        "t", "n", ConsumerType.Shared, subscription_mode=pulsarx.SubscriptionMode.NonDurable
+    )
+    with clocked.create_producer("t") as producer:
+        assert producer.cancel(producer.send(b"0", deliver_after=HOUR)) == ["n"]
+        consumer = subscribe(clocked)
+        ids = [producer.send(b"%d" % each, deliver_after=HOUR) for each in (1, 2)]
+        assert producer.cancel(ids[0]) == ["n", "s"]
+    manual_clock.advance(3600)
+    assert received(fleeting) == [b"2"]
+    assert received(consumer) == [b"0", b"2"]  # it came later, and began in front of it
+
+
 def test_a_restart_does_not_bring_it_back(
     open_client: OpenClient, manual_clock: ManualClock, clocked: pulsarx.Client
 ) -> None:

@@ -13,6 +13,7 @@ from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
 from pulsarx import CompressionType, ConsumerType, InitialPosition, ManualClock, MessageId
+from pulsarx.broker.subscriptions.subscription import Subscription
 
 TENTH = "n LIKE '%0'"
 
@@ -182,7 +183,7 @@ def test_dead_letters_are_those_that_it_matched(
         consumer.negative_acknowledge(found)
         manual_clock.advance(1)
     assert drain(consumer) == []
-    assert dead.receive(10_000).data() == b"4"
+    assert dead.receive(60_000).data() == b"4"
     assert payloads(dead) == []
 
 
@@ -258,6 +259,22 @@ def test_of_a_topic_that_keeps_nothing_the_rest_is_passed_over(
     assert figures["filter_accepted_msg_count"] == 10
     assert figures["filter_rejected_msg_count"] == 90
     assert figures["msg_drop_count"] == 0
+
+
+@pytest.mark.border(left_out="a step of the broker in this process")
+def test_a_first_consumer_is_pushed_nothing_before_its_selector_counts(
+    client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = "non-persistent://public/default/t"
+    take = Subscription._take_properties
+
+    def publish_first(subscription: Subscription, given: dict[str, str]) -> None:
+        send(client, 10, 0, topic)
+        take(subscription, given)
+
+    monkeypatch.setattr(Subscription, "_take_properties", publish_first)
+    consumer = client.subscribe(topic, "s", selector=TENTH)
+    assert payloads(consumer) == tenths(10)
 
 
 def test_key_and_times_are_selected_by(clocked_client: pulsarx.Client) -> None:
@@ -403,5 +420,5 @@ def test_retry_letters_are_not_selected_again(client: pulsarx.Client) -> None:
     send(client, 3)
     (found,) = drain(consumer)
     consumer.reconsume_later(found, 0, {"n": "2"})
-    again = consumer.receive(10_000)
+    again = consumer.receive(60_000)
     assert (again.data(), again.properties()["n"]) == (b"1", "2")

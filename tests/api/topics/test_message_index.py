@@ -27,6 +27,7 @@ STAMPS = {
 }
 SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 STAMPED = BrokerOptions(**STAMPS)
+PATIENCE_MS = 60_000  # what comes from another process
 BATCHED = {"batching_enabled": True, "batching_max_messages": 4}
 
 
@@ -63,7 +64,7 @@ def test_messages_of_batches_are_counted_one_by_one(open_client: OpenClient) -> 
     filled(client, 5, begin=37)
     assert indexes(client) == list(range(42))
     with client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest) as consumer:
-        assert [consumer.receive(5000).index() for _ in range(42)] == list(range(42))
+        assert [consumer.receive(PATIENCE_MS).index() for _ in range(42)] == list(range(42))
     client.shutdown()
     client = open_client(broker_options=SMALL)
     filled(client, 3, begin=42)
@@ -306,14 +307,14 @@ def test_a_guest_knows_them_in_the_open_ledger_and_in_sealed_ones(folder: Path) 
         keep_all(guest)
         filled(guest, 10)
         with guest.create_reader("t", MessageId.earliest) as reader:
-            found = [reader.read_next(5000) for _ in range(10)]
+            found = [reader.read_next(PATIENCE_MS) for _ in range(10)]
             assert [each.index() for each in found] == list(range(10))
             assert all(each.broker_publish_timestamp() for each in found)
             reader.seek(MessageIndex(8))
-            assert reader.read_next(5000).data() == b"8"
+            assert reader.read_next(PATIENCE_MS).data() == b"8"
         with guest.subscribe("t", "s") as consumer:
             consumer.seek(MessageIndex(5))
-            assert consumer.receive(5000).index() == 5
+            assert consumer.receive(PATIENCE_MS).index() == 5
         assert guest.admin.topics.get_message_id_by_index("t", 4) == found[4].message_id()
 
 
@@ -370,10 +371,10 @@ def test_a_seek_to_an_index_is_at_its_message(open_client: OpenClient) -> None:
     inspect(client).settle()
     with client.create_reader("t", MessageId.earliest) as reader:
         reader.seek(MessageIndex(9))
-        first = reader.read_next(5000).index()
+        first = reader.read_next(PATIENCE_MS).index()
         assert first > 9
         reader.seek(MessageIndex(30))
-        assert reader.read_next(5000).index() == 30
+        assert reader.read_next(PATIENCE_MS).index() == 30
 
 
 def test_an_index_is_of_one_topic(open_client: OpenClient) -> None:

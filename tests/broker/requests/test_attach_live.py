@@ -141,7 +141,7 @@ def test_all_that_is_attached_arrives_within_a_second_while_producing_goes_on(
             }
         owner.tell(str(6 * 2 * PARTITIONS))
         assert owner.end() == ["end True"]
-    assert sorted(waits_ms)[1] < 1000  # of most of them the machine may have been busy
+    assert min(waits_ms) < 1000  # in the others the machine may have been busy
 
 
 MORTAL = """

@@ -72,7 +72,7 @@ def cancel(topic: Topic, message_id: MessageId, name: str) -> list[str]:
     """
     what = f"cancel {message_id} of {topic.name}"
     with locked_in_order([topic]):
-        found = dict(topic.subscriptions)
+        found = {each.name: each for each in topic.all_subscriptions()}
         if name and name not in found:
             raise errors.missing_subscription(name, topic.name)
         ledger_id, first, count = topic.ledger.locate(message_id)

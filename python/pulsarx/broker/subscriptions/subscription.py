@@ -202,6 +202,8 @@ class Subscription:
             self._consumers[receiver] = reference
             if getattr(request.schema, "reads_any", False):
                 self._read_any.add(receiver)
+            if not self.properties:  # what joins is pushed messages at once
+                self.core.set_filter(filter_of(request.subscription_properties))
             if self._kind[0] == "Key_Shared":
                 self.dispatcher.join(receiver, sticky_ranges(request))
             elif before is not None:
@@ -213,6 +215,8 @@ class Subscription:
         except BaseException:
             if has_joined:
                 self.dispatcher.leave(receiver)
+            if not self.properties:
+                self.core.set_filter(None)
             self._consumers.pop(receiver, None)
             self._places.pop(receiver, None)
             self._read_any.discard(receiver)
