@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from support.ports import port_to_come_back_to
 from support.waiting import wait_until
 
 import pulsarx
@@ -25,20 +26,19 @@ class Centre:
             self.client.admin.namespaces.set_deduplication("public/default", True)
         self.service: BrokerService | None = None
         self._http: Any = None
+        self._port = port_to_come_back_to() if is_cluster else 0
         if is_cluster:
             self.serve()
 
-    def serve(self, port: int = 0) -> None:
-        self.service = serve(self.client, port=port)
+    def serve(self) -> None:
+        """Be there, always at the same port."""
+        self.service = serve(self.client, port=self._port)
 
-    def leave(self) -> int:
-        """Be away; the port."""
+    def leave(self) -> None:
+        """Be away."""
         assert self.service is not None
-        port = self.service.port
-        assert port is not None
         self.service.close()
         self.service = None
-        return port
 
     def cut(self) -> None:
         """End all connections, as a broken network would."""

@@ -4,7 +4,7 @@ once, in order."""
 from __future__ import annotations
 
 import random
-import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,21 @@ import pytest
 from child_process import ChildProcess
 from forwarded import payloads
 from seeds import new_seed, scaled
+from support.ports import port_to_come_back_to
 from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import errors
+from pulsarx.clock import Deadline
 
 pytestmark = pytest.mark.standard
 
 COUNT = 6000
 TOPICS = ("first", "second")
-# Forwards, and says after each look how many messages it has forwarded.
+# Forwards, and says after each look how many messages it has forwarded. Until it is told to go on
+# it leaves most of them, so that it is killed in the middle however late the kill comes.
 FORWARDER = """
-import sys, select, pulsarx
+import sys, select, threading, pulsarx
 source, target, durability = sys.argv[1:4]
 def opened(place):
     if place.startswith("pulsar://"):
@@ -33,9 +36,19 @@ forwarder = pulsarx.Forwarder(opened(source), opened(target), ["first", "second"
 # The entries are small, so that many of them are cut in the middle.
 from pulsarx.forwarding import link
 link.MESSAGES_MAX = 50
+goes_on, settle = threading.Event(), link.Link._settle
+def held(one):
+    if one._forwarded > 1000:
+        goes_on.wait()
+    settle(one)
+link.Link._settle = held
 with forwarder:
     print("ready", flush=True)
-    while not select.select([sys.stdin], [], [], 0.002)[0]:
+    while True:
+        if select.select([sys.stdin], [], [], 0.002)[0]:
+            if sys.stdin.readline() != "go on\\n":
+                break
+            goes_on.set()
         print(sum(each["forwarded"] for each in forwarder.status().values()), flush=True)
 print("end", flush=True)
 """
@@ -72,6 +85,9 @@ class Killed:
         self.kill()
         self._start()
 
+    def go_on(self) -> None:
+        self.process.tell("go on")
+
     def end(self) -> None:
         with self.process as process:
             process.tell("end")
@@ -94,19 +110,27 @@ def fill(client: Any, chance: random.Random, count: int = COUNT) -> None:
                     producer.flush()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+def come_to(forwarder: Killed, wanted: int, target: Path, count: int = COUNT) -> bool:
+    """Until so many messages are forwarded, or all are, or a minute is over; whether the forwarder
+    is in the middle."""
+    deadline, total = Deadline(60_000), count * len(TOPICS)
+    found = same = 0
+    while found < wanted and deadline.remaining_ms() > 0:
+        before, found = found, int(forwarder.process.line())
+        same = same + 1 if found == before else 0
+        if same % 50 == 49 and stored(target) >= total:
+            break
+    return 0 < found < total
 
 
-def come_to(forwarder: Killed, wanted: int) -> None:
-    """Until so many messages are forwarded, or nothing more comes: fewer were left."""
-    last, same = -1, 0
-    while last < wanted and same < 500:
-        found = int(forwarder.process.line())
-        same = same + 1 if found == last else 0
-        last = found
+def stored(folder: Path) -> int:
+    """By the owner."""
+    topics = pulsarx.admin.Admin.at(folder).topics
+    found = 0
+    for topic in TOPICS:
+        with suppress(errors.TopicNotFound):
+            found += topics.stats(topic)["messages"]
+    return found
 
 
 def lag(folder: Path) -> int:
@@ -137,9 +161,12 @@ def test_a_forwarder_that_is_killed_with_both_its_folders(tmp_path: Path, durabi
     with pulsarx.Client(source, durability="os") as client:
         fill(client, chance)
     forwarder = Killed(FORWARDER, source, target, durability)
+    came = []
     for _ in range(scaled(10)):
-        come_to(forwarder, chance.randrange(1, 1000))
+        came.append(come_to(forwarder, chance.randrange(1, 1000), target))
         forwarder.kill_and_start()
+    assert came[0]
+    forwarder.go_on()
     wait_until(lambda: lag(source) == 0)
     forwarder.end()
     check(target)
@@ -148,14 +175,17 @@ def test_a_forwarder_that_is_killed_with_both_its_folders(tmp_path: Path, durabi
 def test_a_forwarder_that_is_killed_beside_its_cluster(tmp_path: Path) -> None:
     pytest.importorskip("_pulsar")
     chance = random.Random(new_seed())
-    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    source, target, port = tmp_path / "source", tmp_path / "target", port_to_come_back_to()
     with pulsarx.Client(source, durability="os") as client:
         fill(client, chance)
     server = Killed(SERVER, target, port)
     forwarder = Killed(FORWARDER, source, f"pulsar://127.0.0.1:{port}", "os")
+    came = []
     for _ in range(scaled(10)):
-        come_to(forwarder, chance.randrange(1, 1000))
+        came.append(come_to(forwarder, chance.randrange(1, 1000), target))
         forwarder.kill_and_start()
+    assert came[0]
+    forwarder.go_on()
     wait_until(lambda: lag(source) == 0)
     forwarder.end()
     server.end()
@@ -165,26 +195,30 @@ def test_a_forwarder_that_is_killed_beside_its_cluster(tmp_path: Path) -> None:
 def test_a_cluster_that_is_killed_under_its_forwarder(tmp_path: Path) -> None:
     pytest.importorskip("_pulsar")
     chance = random.Random(new_seed())
-    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    source, target, port = tmp_path / "source", tmp_path / "target", port_to_come_back_to()
     with pulsarx.Client(source, durability="os") as client:
         fill(client, chance)
     server = Killed(SERVER, target, port)
     forwarder = Killed(FORWARDER, source, f"pulsar://127.0.0.1:{port}", "os")
     so_far = 0
+    came = []
     for _ in range(scaled(10)):
         so_far += chance.randrange(1, 1000)
-        come_to(forwarder, so_far)
+        came.append(come_to(forwarder, so_far, target))
         server.kill_and_start()
+        forwarder.go_on()
+    assert came[0]
     wait_until(lambda: lag(source) == 0)
     forwarder.end()
     server.end()
     check(target)
 
 
+@pytest.mark.long
 def test_both_are_killed_while_messages_are_published(tmp_path: Path) -> None:
     pytest.importorskip("_pulsar")
     chance = random.Random(new_seed())
-    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    source, target, port = tmp_path / "source", tmp_path / "target", port_to_come_back_to()
     with pulsarx.Client(source, durability="os") as client:
         fill(client, chance)
         server = Killed(SERVER, target, port)
@@ -192,8 +226,9 @@ def test_both_are_killed_while_messages_are_published(tmp_path: Path) -> None:
         forwarder = Killed(FORWARDER, source, f"pulsar://127.0.0.1:{port}", "os")
         producers = {each: client.create_producer(each) for each in TOPICS}
         count = COUNT
+        came = []
         for _ in range(scaled(10)):
-            come_to(forwarder, chance.randrange(1, 1000))
+            came.append(come_to(forwarder, chance.randrange(1, 1000), target, count))
             server.kill()
             for number in range(count, count + 20):
                 for topic, producer in producers.items():
@@ -202,6 +237,8 @@ def test_both_are_killed_while_messages_are_published(tmp_path: Path) -> None:
             forwarder.kill()
             server._start()
             forwarder._start()
+        assert came[0]
+        forwarder.go_on()
         wait_until(lambda: lag(source) == 0)
         forwarder.end()
     server.end()
@@ -242,17 +279,20 @@ def test_an_owner_that_is_killed_beside_its_forwarder(tmp_path: Path) -> None:
 def test_a_fetcher_that_is_killed_and_its_cluster(tmp_path: Path) -> None:
     pytest.importorskip("_pulsar")
     chance = random.Random(new_seed())
-    source, target, port = tmp_path / "source", tmp_path / "target", free_port()
+    source, target, port = tmp_path / "source", tmp_path / "target", port_to_come_back_to()
     with pulsarx.Client(source, durability="os") as client:
         fill(client, chance)
     server = Killed(SERVER, source, port)
     fetcher = Killed(FORWARDER, f"pulsar://127.0.0.1:{port}", target, "sync")
+    came = []
     for _ in range(scaled(10)):
-        come_to(fetcher, chance.randrange(1, 1000))
+        came.append(come_to(fetcher, chance.randrange(1, 1000), target))
         if chance.random() < 0.5:
             fetcher.kill_and_start()
         else:
             server.kill_and_start()
+    assert came[0]
+    fetcher.go_on()
     wait_until(lambda: lag(source) == 0)
     fetcher.end()
     server.end()

@@ -15,13 +15,14 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from certificates import Authority
 from signing import SECRET_TEXT, token
+from support.ports import port_to_come_back_to
 
 import pulsarx
 from pulsarx import errors
@@ -189,20 +190,6 @@ def test_as_the_first_process_of_a_container_it_ends_when_it_is_told_to(
     client.close()
     with pulsarx.Client(str(tmp_path)) as after:
         assert after.admin.topics.stats("t")["messages"] == 1
-
-
-def port_to_come_back_to() -> int:
-    """Return a free port that the system gives to nobody who asks for any: neither to another
-    program while ours is down, nor to the client that looks for it there."""
-    lowest, highest = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    ports = [each for each in range(10_000, 60_000) if not lowest <= each <= highest]
-    ports = ports or list(range(10_000, 60_000))
-    first = os.getpid() % len(ports)
-    for port in (*ports[first:], *ports[:first]):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")
 
 
 def test_what_was_confirmed_outlives_a_kill(tmp_path: Path, run: Any) -> None:

@@ -9,10 +9,12 @@ PAUSE_SECONDS = 0.005
 LOOKS = 12_000  # a minute; longer on a busy machine, where a pause is
 
 
-def wait_until(holds: Callable[[], object], what: str = "it never happened") -> None:
-    """Return once it holds; AssertionError, which says what, after a minute."""
+def wait_until(
+    holds: Callable[[], object], what: str = "it never happened", minutes: int = 1
+) -> None:
+    """Return once it holds; AssertionError, which says what, after so many minutes."""
     pause = threading.Event()
-    for _ in range(LOOKS):
+    for _ in range(LOOKS * minutes):
         if holds():
             return
         pause.wait(PAUSE_SECONDS)
