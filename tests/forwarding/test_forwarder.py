@@ -16,6 +16,7 @@ from support.waiting import wait_until
 import pulsarx
 from pulsarx import errors
 from pulsarx.forwarding.positions import IN_CLUSTER, IN_FOLDER
+from pulsarx.forwarding.source import FolderSource
 from pulsarx.schema import AvroSchema, Integer, JsonSchema, Record, String, StringSchema
 from pulsarx.server import serve
 
@@ -327,6 +328,34 @@ def test_a_folder_is_made_to_deduplicate(
     with pulsarx.Forwarder(edge, centre.place, "t") as forwarder:
         await_lag(forwarder)
     assert centre.client.admin.topics.get_deduplication("t") is True
+
+
+def test_a_target_that_was_deleted_is_made_to_deduplicate_again(
+    edge: pulsarx.Client, open_centre: Callable[..., Centre], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre = open_centre(False, deduplicates=False)
+    fails: list[bool] = []
+    acknowledge = FolderSource.acknowledge
+
+    def failing(source: FolderSource, message: Any) -> None:
+        if fails:
+            fails.pop()
+            raise errors.ConnectError(detail="the owner went away")
+        acknowledge(source, message)
+
+    monkeypatch.setattr(FolderSource, "acknowledge", failing)
+    filled(edge, 1)
+    with pulsarx.Forwarder(edge, centre.place, "t") as forwarder:
+        await_lag(forwarder)
+        centre.client.admin.topics.delete("t", force=True)
+        filled(edge, 1, begin=1)
+        await_lag(forwarder)
+        assert centre.client.admin.topics.get_deduplication("t") is True
+        fails.append(True)
+        filled(edge, 1, begin=2)
+        wait_until(lambda: not fails)
+        await_lag(forwarder)
+    assert payloads(centre.client) == [b"1", b"2"]
 
 
 def test_batches_by_key_hold_one_key(edge: pulsarx.Client, centre: Centre) -> None:

@@ -395,6 +395,15 @@ class Forwarder:
             self._admitted[whole] = (count, deduplicates)
             return bool(deduplicates)
 
+    def forget(self, topic: str) -> None:
+        """Have the other side checked and prepared by the next `admit`.
+
+        Args:
+            topic: It, or a partition of it.
+        """
+        with self._admitting:
+            self._admitted.pop(TopicName.of(topic).whole.full, None)
+
     def _other_side(self) -> dict[str, Any]:
         """The one whose identity the folder keeps."""
         side = self.source if self.source.is_cluster else self.target

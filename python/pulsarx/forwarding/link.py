@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         at_least_once: bool
 
         def admit(self, topic: str) -> bool: ...
+        def forget(self, topic: str) -> None: ...
         def producer_name(self, topic: str) -> str: ...
         def note_fault(self, topic: str, text: str) -> None: ...
 
@@ -150,6 +151,8 @@ class Link:
                     continue
                 if not self._goes_on(failure):
                     return
+                # Whatever the target is now, it may have been deleted, and is made anew.
+                self._host.forget(self.topic)
                 self._wait(pause)
                 pause = min(pause * 2, _PAUSE_SECONDS_MAX)
         finally:
@@ -211,7 +214,7 @@ class Link:
             host.source.client, self.topic, host.subscription, self._wake.set
         )
         self._seen = self._sent = -1
-        self._is_verified = host.admit(self.topic) or self._is_verified or host.at_least_once
+        self._is_verified = host.admit(self.topic) or host.at_least_once
 
     def _forward(self) -> None:
         while not self._stopping:
