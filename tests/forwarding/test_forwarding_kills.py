@@ -19,8 +19,6 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.clock import Deadline
 
-pytestmark = pytest.mark.standard
-
 COUNT = 6000
 TOPICS = ("first", "second")
 # Forwards, and says after each look how many messages it has forwarded. Until it is told to go on
