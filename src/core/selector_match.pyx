@@ -1,7 +1,7 @@
 """Body of selector_match.pxd."""
 
 from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memchr, memcmp, memset
+from libc.string cimport memcmp, memset
 
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.byte_reader cimport (
@@ -17,6 +17,9 @@ from pulsarx._core.single_metadata cimport (
     METADATA_PROPERTIES, PropertyView, property_next,
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
+
+cdef extern from "<string.h>" nogil:
+    const void* memmem(const void*, size_t, const void*, size_t)
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t*) nogil
@@ -329,42 +332,52 @@ cdef inline uint32_t next_character(const uint8_t* text, uint32_t size, uint32_t
     return at
 
 
+cdef inline uint32_t literal_size(const uint8_t* pattern, uint32_t size, uint32_t at) noexcept nogil:
+    """How many bytes of a pattern stand for themselves from there on."""
+    cdef uint32_t end = at
+    while end < size and pattern[end] != PATTERN_ANY and pattern[end] != PATTERN_ONE:
+        end += 1
+    return end - at
+
+
 cdef bint is_like(const uint8_t* text, uint32_t size, const uint8_t* pattern,
                   uint32_t pattern_size) noexcept nogil:
-    """After each % the shortest text that the rest matches is enough: so nothing is tried twice
-    but what lies behind the last one."""
+    """After each % the shortest text that the rest matches is enough: so nothing is tried twice but
+    what lies behind the last one, and that only where there is a _."""
     cdef uint32_t at = 0
     cdef uint32_t in_pattern = 0
     cdef uint32_t any_at = 0         # behind the last %; 0: there was none
+    cdef uint32_t literal = 0        # bytes that stand for themselves there
     cdef uint32_t from_at = 0        # where the text goes on behind what that one took
     cdef const void* found
     while at < size:
-        if in_pattern < pattern_size:
-            if pattern[in_pattern] == PATTERN_ANY:
-                in_pattern += 1
-                any_at = in_pattern
-                if any_at == pattern_size:
-                    return True
-                from_at = at
-                if pattern[any_at] != PATTERN_ONE:
-                    found = memchr(text + at, pattern[any_at], size - at)
-                    if found == NULL:
-                        return False
-                    at = from_at = <uint32_t>(<const uint8_t*>found - text)
-                continue
-            if pattern[in_pattern] == PATTERN_ONE:
-                at = next_character(text, size, at)
-                in_pattern += 1
-                continue
-            if pattern[in_pattern] == text[at]:
-                at += 1
-                in_pattern += 1
-                continue
-        if any_at == 0:
+        if in_pattern < pattern_size and pattern[in_pattern] == PATTERN_ANY:
+            in_pattern += 1
+            any_at = in_pattern
+            literal = literal_size(pattern, pattern_size, any_at)
+            if any_at + literal == pattern_size:
+                return literal <= size - at and memcmp(
+                    text + size - literal, pattern + any_at, literal) == 0
+            from_at = at
+        elif in_pattern < pattern_size and pattern[in_pattern] == PATTERN_ONE:
+            at = next_character(text, size, at)
+            in_pattern += 1
+            continue
+        elif in_pattern < pattern_size and pattern[in_pattern] == text[at]:
+            at += 1
+            in_pattern += 1
+            continue
+        elif any_at == 0:
             return False
-        in_pattern = any_at
-        from_at = next_character(text, size, from_at)
-        at = from_at
+        else:
+            from_at = next_character(text, size, from_at)
+        if literal != 0:
+            found = memmem(text + from_at, size - from_at, pattern + any_at, literal)
+            if found == NULL:
+                return False
+            from_at = <uint32_t>(<const uint8_t*>found - text)
+        at = from_at + literal
+        in_pattern = any_at + literal
     while in_pattern < pattern_size and pattern[in_pattern] == PATTERN_ANY:
         in_pattern += 1
     return in_pattern == pattern_size

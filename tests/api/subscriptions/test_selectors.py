@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -422,3 +424,23 @@ def test_retry_letters_are_not_selected_again(client: pulsarx.Client) -> None:
     consumer.reconsume_later(found, 0, {"n": "2"})
     again = consumer.receive(60_000)
     assert (again.data(), again.properties()["n"]) == (b"1", "2")
+
+
+@pytest.mark.border(left_out="many readers")
+def test_like_matches_what_a_regular_expression_does(memory_client: pulsarx.Client) -> None:
+    random = Random(1)
+    texts = ["".join(random.choices("abé", k=random.randrange(9))) for _ in range(100)]
+    with memory_client.create_producer("t") as producer:
+        for text in texts:
+            producer.send(b"", properties={"p": text})
+    for number in range(200):
+        pattern = "".join(random.choices("ab%%_é", k=random.randrange(9)))
+        matches = re.compile(pattern.replace("%", ".*").replace("_", ".")).fullmatch
+        consumer = memory_client.subscribe(
+            "t",
+            f"{number}",
+            selector=f"p LIKE '{pattern}'",
+            initial_position=InitialPosition.Earliest,
+        )
+        found = [each.properties()["p"] for each in drain(consumer)]
+        assert found == list(filter(matches, texts)), pattern
