@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import ChildProcess
 from forwarded import TOPIC, Centre, arrived, await_lag, await_stopped, payloads
 from support.topics import backlog, filled
 from support.waiting import wait_until
@@ -435,6 +439,41 @@ def test_stopping_does_not_wait_for_a_target_that_is_away(
     with pulsarx.Forwarder(edge, place, "t") as forwarder:
         await_lag(forwarder)
     assert payloads(cluster.client) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+OWNER = """
+import sys, pulsarx
+with pulsarx.Client(sys.argv[1], durability="os"):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_stopping_does_not_wait_for_a_process_that_hangs(
+    edge: pulsarx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_given: bool
+) -> None:
+    monkeypatch.setattr("pulsarx.forwarding.forwarder._LEAVING_SECONDS", 0.2)
+    filled(edge, 3)
+    with ChildProcess(OWNER, tmp_path / "centre") as owner:
+        assert owner.line() == "ready"
+        with pulsarx.Client(tmp_path / "centre", durability="os") as client:
+            forwarder = pulsarx.Forwarder(edge, client if is_given else client._url.text, "t")
+            forwarder.start()
+            await_lag(forwarder)
+            owner.signal(signal.SIGSTOP)
+            filled(edge, 2, begin=3)
+            stopping = threading.Thread(target=forwarder.stop, daemon=True)
+            stopping.start()
+            stopping.join(60)
+            is_over = not stopping.is_alive()
+            owner.signal(signal.SIGCONT)
+            assert is_over
+            with pulsarx.Forwarder(edge, client, "t") as forwarder:
+                await_lag(forwarder)
+            assert payloads(client) == [b"0", b"1", b"2", b"3", b"4"]
+        owner.tell("end")
+        owner.end()
 
 
 @pytest.mark.long  # the official client may take a minute to connect anew

@@ -12,6 +12,7 @@ from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.client import Client
+from pulsarx.clock import Deadline
 from pulsarx.cluster.cluster_client import ClusterClient
 from pulsarx.consuming.topics_pattern import TopicsPattern
 from pulsarx.enumerations import BatchingType, CompressionType, RegexSubscriptionMode
@@ -227,7 +228,8 @@ class Forwarder:
 
     def stop(self) -> None:
         """Forward no more, and close. What is on its way is waited for some seconds; if there is no
-        answer, the next start asks the target for it.
+        answer, the next start asks the target for it. A process that has one of the folders, and
+        hangs, is not waited for longer either: what waits for it ends when it answers.
 
         Durability:
             What was forwarded is acknowledged at the source, and stored at the target.
@@ -248,9 +250,7 @@ class Forwarder:
         with self._starting:
             self._begun = True
         self.ask_to_stop()
-        links = list(self._links.values())
-        for each in links:
-            each.ended.wait(_LEAVING_SECONDS)
+        self._await_links()
         # Calls that wait for a cluster which is away end with its client.
         for client in [each for each in self._own_clients if _is_cluster(each)]:
             attempt(client.shutdown)
@@ -259,7 +259,33 @@ class Forwarder:
             self._looked.wait(_LEAVING_SECONDS)
         for each in list(self._links.values()):
             each.ask_to_stop()
-            each.join()
+        left = self._await_links()
+        if not left:
+            self._close_folders()
+            return
+        # The process that has their folder hangs, or the admin REST API. They end when it answers.
+        logger.warning("stopped while calls wait for an answer, of %s", ", ".join(left))
+        closed = Event()
+
+        def close() -> None:
+            attempt(self._close_folders)
+            closed.set()
+
+        OwnThread(close, f"forwarder {self.subscription} closes").start()
+        closed.wait(_LEAVING_SECONDS)
+
+    def _await_links(self) -> list[str]:
+        """Wait some seconds for links to end; the topics of those that did not."""
+        deadline = Deadline(int(_LEAVING_SECONDS * 1000))
+        left = []
+        for topic, link in list(self._links.items()):
+            if link.ended.wait(deadline.remaining_ms() / 1000):
+                link.join()
+            else:
+                left.append(topic)
+        return left
+
+    def _close_folders(self) -> None:
         failures = [attempt(each.close) for each in self._own_clients if not _is_cluster(each)]
         for failure in failures:
             if failure is not None:
