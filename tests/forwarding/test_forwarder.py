@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -263,6 +264,39 @@ def test_a_batch_that_is_too_large_for_the_target_is_sent_in_parts(
         ):
             await_lag(forwarder)
         assert payloads(client) == [b"%d" % each * 3000 for each in range(100)]
+
+
+def test_large_messages_are_taken_few_at_a_time(edge: pulsarx.Client) -> None:
+    with edge.create_producer("t", compression_type=pulsarx.CompressionType.ZSTD) as producer:
+        for number in range(40):
+            producer.send(b"%d" % number * 300_000)
+    filled(edge, 100)
+    source = FolderSource(edge, "t", "forward", lambda: None)
+    sizes = []
+    while found := source.take(2000):
+        sizes.append(sum(each.length() for each in found))
+    source.close()
+    assert max(sizes) < 2 << 20
+    assert len(sizes) >= 10
+
+
+def test_a_damaged_entry_does_not_hide_what_is_in_front(
+    edge: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(edge, 3)
+    source = FolderSource(edge, "t", "forward", lambda: None)
+    receive = source._consumer.receive_many
+
+    def damaged(count: int, timeout_millis: int) -> Any:
+        found = receive(count, timeout_millis)
+        if not found:
+            raise errors.CorruptDataError(detail="entry 3")
+        return found
+
+    monkeypatch.setattr(source, "_consumer", SimpleNamespace(receive_many=damaged))
+    assert [each.data() for each in source.take(2000)] == [b"0", b"1", b"2"]
+    with pytest.raises(errors.CorruptDataError):
+        source.take(2000)
 
 
 def test_a_schema_that_the_target_refuses_stops_its_topic(

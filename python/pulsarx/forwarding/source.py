@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from pulsarx.client import Client
 
-_BYTES_MAX = 4 << 20  # that are taken at once from a cluster; in a folder they stay where they are
+_BYTES_MAX = 4 << 20  # that are taken at once from a cluster
+# And from a folder, where each message is copied, or decompressed: so many by one call, but one
+# where messages are large.
+_FOLDER_BYTES_MAX, _FEW, _LARGE_BYTES = 1 << 20, 16, 1 << 16
 _OPTIONS: dict[str, Any] = {
     "initial_position": InitialPosition.Earliest,
     "crypto_failure_action": ConsumerCryptoFailureAction.CONSUME,
@@ -35,11 +38,32 @@ class FolderSource:
         """wake: called when messages may have come, and with mutexes held."""
         self._consumer: Any = client.subscribe(topic, subscription, **_OPTIONS)
         self._wake = wake
+        self._few = 1
+        self._failure: Exception | None = None  # behind what was taken
         self._consumer.watch(wake)
 
     def take(self, count: int) -> list[Any]:
-        """Return what is there."""
-        return list(self._consumer.receive_many(count, 0))
+        """Return what is there, as far as it fits into memory."""
+        found: list[Any] = []
+        size = 0
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        while len(found) < count and size < _FOLDER_BYTES_MAX:
+            try:
+                some = self._consumer.receive_many(min(self._few, count - len(found)), 0)
+            except errors.PulsarException as error:
+                if not found:
+                    raise
+                self._failure = error
+                break
+            if not some:
+                break
+            sizes = [each.length() for each in some]
+            self._few = 1 if max(sizes) > _LARGE_BYTES else _FEW
+            size += sum(sizes)
+            found += some
+        return found
 
     @staticmethod
     def sequence_of(message: Any) -> int:
