@@ -22,6 +22,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.forwarding.positions import IN_CLUSTER, IN_FOLDER
 from pulsarx.forwarding.source import FolderSource
+from pulsarx.forwarding.target import FolderTarget
 from pulsarx.schema import AvroSchema, Integer, JsonSchema, Record, String, StringSchema
 from pulsarx.server import serve
 
@@ -396,6 +397,48 @@ def test_a_target_that_was_deleted_is_made_to_deduplicate_again(
     assert payloads(centre.client) == [b"1", b"2"]
 
 
+def test_it_looks_for_topics_though_a_lag_cannot_be_told(
+    edge: pulsarx.Client, open_centre: Callable[..., Centre], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre = open_centre()
+    monkeypatch.setattr("pulsarx.forwarding.forwarder._CLUSTER_LOOK_SECONDS", 0.01)
+    looks: list[object] = []
+
+    def lag(*_: object) -> int:
+        looks.append(None)
+        raise KeyError("subscriptions")
+
+    monkeypatch.setattr("pulsarx.forwarding.side.ClusterSide.lag", lag)
+    filled(centre.client, 1)
+    with pulsarx.Forwarder(centre.place, edge, "t") as forwarder:
+        wait_until(lambda: len(looks) > 2)
+        assert forwarder.status()[TOPIC]["lag"] is None
+
+
+def test_batches_are_large_again_behind_one_that_went_in_parts(
+    edge: pulsarx.Client, open_centre: Callable[..., Centre], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre = open_centre(False)
+    refusals, sizes = [True], []
+    add = FolderTarget.add
+
+    def refusing(target: FolderTarget, batch: Any) -> None:
+        if refusals and len(batch.rows) > 1:
+            refusals.pop()
+            raise ValueError("refused")
+        sizes.append(len(batch.rows))
+        add(target, batch)
+
+    monkeypatch.setattr(FolderTarget, "add", refusing)
+    monkeypatch.setattr("pulsarx.forwarding.link.MESSAGES_MAX", 4)
+    filled(edge, 12)
+    with pulsarx.Forwarder(edge, centre.place, "t") as forwarder:
+        await_lag(forwarder)
+    assert payloads(centre.client) == [b"%d" % each for each in range(12)]
+    assert sizes[:4] == [1, 1, 1, 1]
+    assert sizes[-1] == 4
+
+
 def test_batches_by_key_hold_one_key(edge: pulsarx.Client, centre: Centre) -> None:
     with edge.create_producer("t", batching_enabled=True) as producer:
         for key in "aabbba":
@@ -703,6 +746,7 @@ def test_it_is_started_once(edge: pulsarx.Client, open_centre: Callable[..., Cen
         with pytest.raises(errors.NotAllowedError):
             forwarder.start()
     assert forwarder.wait(0)
+    assert all(each["state"] == "waiting" for each in forwarder.status().values())
     forwarder.stop()
     with pytest.raises(errors.NotAllowedError):
         forwarder.start()

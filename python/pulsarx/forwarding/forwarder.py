@@ -326,7 +326,8 @@ class Forwarder:
         try:
             lag: int | None = self.source.lag(topic, self.subscription)
             return lag
-        except errors.PulsarException:
+        except Exception as error:  # an admin REST API may answer anything
+            logger.debug("%s: its lag is not known: %r", topic, error)
             return None
 
     # The thread that looks for topics -------------------------------------------------------------
@@ -392,7 +393,12 @@ class Forwarder:
             if self._stopping:
                 return
             self._links[name] = made
-        made.start()
+        try:
+            made.start()
+        except BaseException:  # the next look makes another one
+            with self._lock:
+                del self._links[name]
+            raise
 
     # What links ask for ---------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ logger: logging.Logger = logging.getLogger("pulsarx.forwarding")
 
 _METADATA_MAX = 64  # bytes of a message besides its value, keys and properties, about
 _PROPERTY_MAX = 16  # bytes of a property besides name and value
+_ALONE = 1  # bytes of a batch at most, so that each message is one
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.1, 10.0
 # For the batch on its way, when it is to stop; where the target is away for a moment.
 _LEAVING_LOOKS, _AWAY_LOOKS, _LEAVING_SECONDS = 50, 3, 0.1
@@ -70,9 +71,11 @@ class _Left(Exception):
 class _TryParts(Exception):
     """The target takes a batch not as it is, and may take parts of it."""
 
-    def __init__(self, size_max: int) -> None:
+    def __init__(self, size_max: int, last: int) -> None:
+        """last: the sequence id of the last message of the batch."""
         super().__init__()
         self.size_max = size_max
+        self.last = last
 
 
 class Gone(Exception):
@@ -95,6 +98,7 @@ class Link:
         self._forwarded = 0
         self._error: str | None = None
         self._bytes_max = BYTES_MAX
+        self._parts_to = -1  # the last sequence id of a batch that goes in parts
         self._source: Any = None
         self._target: Any = None
         self._version = -1  # of the schema of the target's producer
@@ -120,7 +124,8 @@ class Link:
         target = self._target
         with self._lock:
             state = self._state
-            if state == FORWARDING and target is not None and not target.is_connected:
+            is_away = target is not None and not target.is_connected
+            if state == FORWARDING and (self._stopping or is_away):
                 state = WAITING
             return {
                 "target": self.target_topic,
@@ -147,7 +152,7 @@ class Link:
                 if self._forwarded > before:
                     pause = _PAUSE_SECONDS
                 if isinstance(failure, _TryParts):
-                    self._bytes_max = failure.size_max
+                    self._bytes_max, self._parts_to = failure.size_max, failure.last
                     continue
                 if not self._goes_on(failure):
                     return
@@ -331,6 +336,9 @@ class Link:
         with self._lock:  # first, so that what has no lag is counted
             self._forwarded += len(batch.rows)
             self._error = None
+        # A target that refused a batch for its size takes none of that size the next time either.
+        if self._bytes_max == _ALONE and batch.sequence_ids[-1] >= self._parts_to:
+            self._bytes_max = BYTES_MAX
         self._source.acknowledge(batch.last)
 
     def _open_target(self, version: int) -> None:
@@ -377,9 +385,10 @@ def _named(batch: Batch, error: Exception) -> Exception:
     """The same error, which says of which messages."""
     if len(batch.rows) > 1:
         if isinstance(error, errors.MessageTooBig):
-            return _TryParts(max(batch.size // 2, 1))
+            return _TryParts(max(batch.size // 2, _ALONE), batch.sequence_ids[-1])
         if isinstance(error, (errors.OperationNotSupported, ValueError, TypeError)):
-            return _TryParts(1)  # those in front of the one that is refused
+            # Those in front of the one that is refused.
+            return _TryParts(_ALONE, batch.sequence_ids[-1])
     detail = f"{batch}: {errors.detail_of(error)}"
     if isinstance(error, errors.PulsarException):
         try:

@@ -147,7 +147,7 @@ class FolderTarget:
         return bool(self._producer.is_connected())
 
     def discard(self) -> None:
-        """Close without sending what was added."""
+        """Close. What was added is stored, as far as it can be; it is not sent again."""
         self._producer.close()
 
 
