@@ -113,7 +113,7 @@ def come_to(forwarder: Killed, wanted: int, target: Path, count: int = COUNT) ->
     is in the middle."""
     deadline, total = Deadline(60_000), count * len(TOPICS)
     found = same = 0
-    while found < wanted and deadline.remaining_ms() > 0:
+    while found < wanted and not deadline.expired():
         before, found = found, int(forwarder.process.line())
         same = same + 1 if found == before else 0
         if same % 50 == 49 and stored(target) >= total:

@@ -279,7 +279,7 @@ class Forwarder:
         deadline = Deadline(int(_LEAVING_SECONDS * 1000))
         left = []
         for topic, link in list(self._links.items()):
-            if link.ended.wait(deadline.remaining_ms() / 1000):
+            if link.ended.wait(deadline.remaining_seconds()):
                 link.join()
             else:
                 left.append(topic)
