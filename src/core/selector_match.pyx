@@ -332,7 +332,8 @@ cdef inline uint32_t next_character(const uint8_t* text, uint32_t size, uint32_t
     return at
 
 
-cdef inline uint32_t literal_size(const uint8_t* pattern, uint32_t size, uint32_t at) noexcept nogil:
+cdef inline uint32_t literal_size(const uint8_t* pattern, uint32_t size,
+                                  uint32_t at) noexcept nogil:
     """How many bytes of a pattern stand for themselves from there on."""
     cdef uint32_t end = at
     while end < size and pattern[end] != PATTERN_ANY and pattern[end] != PATTERN_ONE:
