@@ -56,7 +56,8 @@ class Broker:
         """location: a folder, None for memory. brief: owns the folder for one request; other
         openers wait and no control socket is opened. take_log: what this process knows of the
         catalogue already."""
-        log = None
+        self.name: str = location or "memory:"
+        folder: DataDirectory | None = None
         now_ms = settings.clock.now_ms()
         if location is None:
             from pulsarx.broker.folder.memory_directory import MemoryDirectory
@@ -68,16 +69,26 @@ class Broker:
 
             folder = DataDirectory.open(location, files=FileSystem(), now_ms=now_ms, brief=brief)
             self.directory = folder
+        try:
+            self._begin(settings, brief, folder, take_log)
+        except BaseException:
+            self.directory.close()  # which unlocks the folder
+            raise
+
+    def _begin(
+        self,
+        settings: BrokerSettings,
+        brief: bool,
+        folder: DataDirectory | None,
+        take_log: Callable[[DataDirectory], CatalogueLog | None] | None,
+    ) -> None:
+        log = None
+        if folder is not None:
             if folder.guests:
                 settings = _as_left(settings, folder)
             folder.settings = settings.as_text()
             log = take_log(folder) if take_log is not None else None
-        try:
-            self.runtime: BrokerRuntime = BrokerRuntime(settings, self.directory, log)
-        except BaseException:
-            self.directory.close()
-            raise
-        self.name: str = location or "memory:"
+        self.runtime: BrokerRuntime = BrokerRuntime(settings, self.directory, log)
         self._is_brief = brief
         self.settings = settings
         self.catalogue: Catalogue = self.runtime.catalogue
