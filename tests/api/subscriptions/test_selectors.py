@@ -263,7 +263,8 @@ def test_of_a_topic_that_keeps_nothing_the_rest_is_passed_over(
     assert figures["msg_drop_count"] == 0
 
 
-@pytest.mark.border(left_out="a step of the broker in this process")
+@pytest.mark.border(left_out="the inside is changed")
+@pytest.mark.guest(left_out="the owner's inside is changed")
 def test_a_first_consumer_is_pushed_nothing_before_its_selector_counts(
     client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,7 +427,6 @@ def test_retry_letters_are_not_selected_again(client: pulsarx.Client) -> None:
     assert (again.data(), again.properties()["n"]) == (b"1", "2")
 
 
-@pytest.mark.border(left_out="many readers")
 def test_like_matches_what_a_regular_expression_does(memory_client: pulsarx.Client) -> None:
     random = Random(1)
     texts = ["".join(random.choices("abé", k=random.randrange(9))) for _ in range(100)]
