@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COUNT = Whole(min=1)
 _PAGE = Whole(min=1, max=1000)
-property_option = option(
+_property_option = option(
     "-p",
     "--property",
     "properties",
@@ -49,7 +49,7 @@ def list_subscriptions(folder: Folder, topic: str) -> None:
     show_default=True,
     help="Where it begins: earliest, latest or ledger:entry.",
 )
-@property_option
+@_property_option
 def create_subscription(
     folder: Folder, topic: str, subscription: str, place: str, properties: tuple[str, ...]
 ) -> None:
@@ -72,7 +72,7 @@ def get_properties(folder: Folder, topic: str, subscription: str) -> None:
 @command("pulsarx subscriptions update-properties orders -s billing -p jms.selector=urgent")
 @topic_argument
 @subscription_option
-@property_option
+@_property_option
 @option("-c", "--clear", is_flag=True, help="None: everything is delivered from now on.")
 def update_properties(
     folder: Folder, topic: str, subscription: str, properties: tuple[str, ...], clear: bool

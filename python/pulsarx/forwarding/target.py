@@ -60,12 +60,12 @@ class Batch:
 
     def __init__(self, first: Any, schema_version: int, deliver_at: int) -> None:
         """deliver_at: 0, or that of its only message."""
-        self.first = first
+        self.first: Any = first
         self.rows: list[Row] = []
         self.sequence_ids: list[int] = []
-        self.schema_version = schema_version
-        self.deliver_at = deliver_at
-        self.size = 0
+        self.schema_version: int = schema_version
+        self.deliver_at: int = deliver_at
+        self.size: int = 0
         # What the official client said: the result, and the index of the last message.
         self.answer: tuple[Any, int] | None = None
 

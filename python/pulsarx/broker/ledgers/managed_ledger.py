@@ -130,7 +130,7 @@ class ManagedLedger(LedgerList):
         self._deleted = False
         self.is_unloaded: bool = False  # closed, and another object stands for the topic
         record = self.record()
-        self.indexes = LedgerIndexes(self, self._writers)
+        self.indexes: LedgerIndexes = LedgerIndexes(self, self._writers)
         # It has, had, or is about to have a ledger. Set with `first_ledgers` of the runtime.
         self.has_begun: bool = record is None or bool(record.ledgers or record.removed_ledger_id)
         self.before_first: Callable[[], object] | None = None  # called before the first ledger

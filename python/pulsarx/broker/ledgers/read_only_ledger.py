@@ -66,7 +66,7 @@ class ReadOnlyLedger(LedgerList):
         self._logs = logs
         self._told: set[int] = set()  # ledgers that the log says are lost
         self.broker = broker
-        self.indexes = LedgerIndexes(self, {})
+        self.indexes: LedgerIndexes = LedgerIndexes(self, {})
         self.tail: Any = LedgerTail(self, self.partition)
         self._recovered: dict[int, _Recovered] = {}
         self._listen()
