@@ -326,7 +326,7 @@ class Forwarder:
         try:
             lag: int | None = self.source.lag(topic, self.subscription)
             return lag
-        except Exception as error:  # an admin REST API may answer anything
+        except errors.PulsarException as error:
             logger.debug("%s: its lag is not known: %r", topic, error)
             return None
 
@@ -344,7 +344,11 @@ class Forwarder:
             self._look_for_topics()
             if self.source.is_cluster:
                 for topic in list(self._links):
-                    lag = self._lag(topic)
+                    try:
+                        lag = self._lag(topic)
+                    except Exception as error:  # an admin REST API may answer anything
+                        logger.debug("%s: its lag is not known: %r", topic, error)
+                        lag = None
                     with self._lock:
                         self._lags[topic] = lag
             if not self._patterns and self._links and not self._unfound:
