@@ -3,7 +3,7 @@ child."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64, atomic_store_u32
@@ -38,8 +38,34 @@ cdef dict STATE_NAMES = {
     LEDGER_SEALED: "sealed", LEDGER_CLOSED: "closed", LEDGER_SEALING: "sealing",
 }
 
-# The address of every live writer; each takes itself out in __dealloc__.
-cdef set LIVE = set()
+# Every live writer; each takes itself out in __dealloc__, which must not ask for memory.
+cdef void** LIVE = NULL
+cdef size_t LIVE_COUNT = 0
+cdef size_t LIVE_CAPACITY = 0
+
+
+cdef int live_reserve() except -1:
+    """Room for one more. MemoryError: there is none."""
+    global LIVE, LIVE_CAPACITY
+    cdef size_t capacity = max(LIVE_CAPACITY * 2, <size_t>64)
+    cdef void* grown
+    if LIVE_COUNT == LIVE_CAPACITY:
+        grown = realloc(LIVE, capacity * sizeof(void*))
+        if grown == NULL:
+            raise MemoryError("note a ledger that is written: out of memory")
+        LIVE = <void**>grown
+        LIVE_CAPACITY = capacity
+    return 0
+
+
+cdef void live_discard(void* writer) noexcept:
+    global LIVE_COUNT
+    cdef size_t at
+    for at in range(LIVE_COUNT):
+        if LIVE[at] == writer:
+            LIVE_COUNT -= 1
+            LIVE[at] = LIVE[LIVE_COUNT]
+            return
 
 
 cdef class LedgerWriter:
@@ -52,7 +78,7 @@ cdef class LedgerWriter:
         self.c_ledger.fd = -1
 
     def __dealloc__(self):
-        LIVE.discard(<size_t><void*>self)
+        live_discard(<void*>self)
         if not self.c_born or self.c_forked:
             return
         with nogil:
@@ -73,6 +99,7 @@ cdef class LedgerWriter:
         file does not say whose it is. flushed_later: the caller calls flush_sealed, and a power cut
         before may take the file. first_index: of the topic's messages, that of its first one.
         """
+        global LIVE_COUNT
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
         cdef bytes name
@@ -115,7 +142,9 @@ cdef class LedgerWriter:
         self.c_born = True
         self.append_index = AppendIndex.__new__(AppendIndex)
         self.append_index.c_index = <LedgerIndex*>self.c_ledger.index
-        LIVE.add(<size_t><void*>self)
+        live_reserve()
+        LIVE[LIVE_COUNT] = <void*>self
+        LIVE_COUNT += 1
         return self
 
     cdef int c_raise(self, int status, object what) except -1:
@@ -305,8 +334,9 @@ def mark_forked() -> None:
     """In a forked child: close every writer of the parent, without touching a mutex, a slot or the
     file."""
     cdef LedgerWriter writer
-    for address in LIVE:
-        writer = <LedgerWriter><void*><size_t>address
+    cdef size_t at
+    for at in range(LIVE_COUNT):
+        writer = <LedgerWriter>LIVE[at]
         writer.c_forked = True
         atomic_store_u32(&writer.c_ledger.state, LEDGER_CLOSED)
 
