@@ -85,6 +85,7 @@ def test_what_was_acknowledged_makes_room_in_the_living_process(
     program = """
 acknowledge_all(consumer, count)
 send_when_there_is_room(client, producer)
+inspect(client).settle()  # all that was acknowledged is trimmed
 assert fill(producer) >= count - 20  # what is sent again has the room of before
 client.close()
 """
