@@ -93,7 +93,8 @@ class CatalogueDraft:
 
 
 def _publish_into(known: dict[Any, Any], changes: dict[Any, Any]) -> None:
-    for name, record in changes.items():
+    for name in changes:  # without memory for a pair, `items` ends the process in CPython
+        record = changes[name]
         if record is None:
             known.pop(name, None)
         else:
