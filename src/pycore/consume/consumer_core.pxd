@@ -52,3 +52,9 @@ cdef class ConsumerCore:
     cdef bint keep_chunks(self, uint64_t ledger_id, uint64_t end) except -1
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
                   uint64_t* count) except -1
+    cdef int check_transacts(self) except -1
+    cdef int find_in(self, object message, uint64_t* ledger_id, uint64_t* first,
+                     uint64_t* count) except -1
+    cdef int acknowledge_within(self, object transaction, list messages) except -1
+    cdef int acknowledge_runs_within(self, object transaction, list runs) except -1
+    cdef int acknowledge_through_within(self, object transaction, object message) except -1

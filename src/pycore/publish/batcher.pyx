@@ -18,6 +18,7 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -166,9 +167,39 @@ cdef class Batcher:
         finally:
             mutex_unlock(&self.publisher.mutex)
 
+    cdef int join(self, TransactionCore transaction) except -1:
+        self.close_for_ids()
+        cdef int64_t stored = -1
+        self.publisher.join(transaction)
+        if transaction is not None and self not in transaction.senders:
+            if self.numbers.sequences is not None:
+                stored = self.numbers.sequences.stored
+            transaction.senders[self] = [stored, -1]
+        return 0
+
+    cdef int note_stored(self, int64_t last, list ids, bint more_follow,
+                         int64_t now_ms) except -1:
+        """An entry is stored, where there are sequences."""
+        self.numbers.sequences.note_stored(last, ids, more_follow, now_ms)
+        if self.publisher.transaction is not None:
+            self.publisher.transaction.senders[self][1] = last
+        return 0
+
+    def leave(self, TransactionCore transaction not None, bint committed) -> None:
+        """A transaction has ended: keep it no longer. The sequence ids of what was aborted are new
+        again, where nothing was stored behind them."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if self.publisher.transaction is transaction:
+                self.join(None)
+            before, last = transaction.senders[self]
+            if not committed and self.numbers.sequences is not None:
+                self.numbers.sequences.take_back(before, last)
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
     cdef int close_for_ids(self) except -1:
-        """Publish batches by key that do not know the ids of their messages. What fails is told as
-        at their deadline."""
+        """Publish what is open. What fails is told as at its deadline."""
         try:
             self.close_open(False)
         except Exception as error:
@@ -323,8 +354,8 @@ cdef class Batcher:
             self.give_up(callbacks, count, awaited, error)
             raise
         if self.numbers.sequences is not None:
-            self.numbers.sequences.note_stored(<int64_t>batch.batch.last_sequence_id, batch.ids,
-                                               batch.batch.more_follow, batch.publish_ms)
+            self.note_stored(<int64_t>batch.batch.last_sequence_id, batch.ids,
+                             batch.batch.more_follow, batch.publish_ms)
         if not self.publisher.places_later:
             self.publisher.published_sequence_id = <int64_t>batch.batch.last_sequence_id
         batch.clear()
@@ -381,8 +412,8 @@ cdef class Batcher:
             if not self.publisher.places_later:
                 self.publisher.published_sequence_id = <int64_t>metadata.sequence_id
             if self.numbers.sequences is not None:
-                self.numbers.sequences.note_stored(<int64_t>metadata.sequence_id, None, False,
-                                                   <int64_t>metadata.publish_time_ms)
+                self.note_stored(<int64_t>metadata.sequence_id, None, False,
+                                 <int64_t>metadata.publish_time_ms)
         except BaseException as error:
             if receipt.reserved:
                 self.publisher.release(receipt)
@@ -410,6 +441,8 @@ cdef class Batcher:
         """The entry will not be published: tell its callbacks, and the next flush when there are
         messages without a callback. The send that closed the batch gets the error itself."""
         cdef uint32_t told = callback_count(callbacks) + (1 if awaited else 0)
+        if self.publisher.transaction is not None:
+            self.publisher.transaction.fail(error)
         if callbacks:
             self.publisher.completions.post(callbacks, 0, 0, 0, error, self.publisher.partition)
         if message_count > told:

@@ -15,6 +15,7 @@ from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
@@ -60,6 +61,7 @@ cdef class EntryPublisher:
     cdef RateLimit limit                 # of the topic, told what is published; None: there is none
     cdef PublishMeter meter              # told too; None: nobody wants to know
     cdef bint checks                     # `check` is to be called for each entry: one of these is
+    cdef TransactionCore transaction     # what is published belongs to it; None: to none
 
     cdef int check(self, const EntryFrame* frame) except -1
     """An entry is about to be published. ProducerFenced: it is not."""
@@ -74,6 +76,10 @@ cdef class EntryPublisher:
     Interrupted, and what is no Exception: nothing was published, the entry may be published again.
     Any other error: it never will be.
     """
+
+    cdef int join(self, TransactionCore transaction) except -1
+    """Let what is published from now on belong to a transaction; None: to none. Nothing waits to be
+    published. InvalidTxnStatusError, OperationNotSupported, NotAllowedError: nothing changes."""
 
     cdef int release(self, Receipt receipt) except -1
     """Free what the receipt has reserved of the memory limit."""
@@ -146,8 +152,10 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef object failure                  # of a flush no caller waited for; told by the next one
     cdef uint32_t durability
     cdef bint forked                     # in a child: nothing is touched
+    cdef uint64_t appended_at            # offset of the entry appended last
     cdef object __weakref__
 
+    cdef int append_joined(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1
     cdef int wake(self, LedgerWriter writer) except -1
     """Wake those who wait for what was appended quietly."""
 

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame
 from pulsarx._core.ledger_append cimport (
     ledger_append_entry, ledger_append_flush, ledger_append_is_brief, ledger_append_quietly,
     ledger_append_tell_others,
@@ -33,6 +33,7 @@ from pulsarx._pycore.ground.signals cimport (
 from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.ledger.open_transactions cimport OpenTransactions, TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
 
 cdef enum:
@@ -68,6 +69,13 @@ cdef class EntryPublisher:
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         raise NotImplementedError
+
+    cdef int join(self, TransactionCore transaction) except -1:
+        if transaction is not None:
+            raise errors.NotAllowedError(
+                detail=f"publish in transaction {transaction}: the topic keeps no messages")
+        self.transaction = None
+        return 0
 
     cdef int release(self, Receipt receipt) except -1:
         cdef int64_t size = receipt.reserved
@@ -201,7 +209,10 @@ cdef class LedgerPublisher(EntryPublisher):
                      bint awaited) except -1:
         if self.checks:
             self.check(frame)
-        self.append(frame, entry, receipt)
+        if self.transaction is None:
+            self.append(frame, entry, receipt)
+        else:
+            self.append_joined(frame, entry, receipt)
         if receipt.reserved and self.durability != DURABILITY_SYNC:
             self.release(receipt)
         if self.durability == DURABILITY_SYNC:
@@ -295,6 +306,7 @@ cdef class LedgerPublisher(EntryPublisher):
                 self.tail.roll_over(writer, at_ms)
                 continue
             self.refuse(status, writer, frame)
+        self.appended_at = offset
         receipt.writer = writer
         receipt.ledger_id = writer.ledger_id
         receipt.entry_id = frame.entry_id
@@ -303,6 +315,26 @@ cdef class LedgerPublisher(EntryPublisher):
             self.wake(writer)
         if ledger_tail_asks(self.tail, frame.entry_id, offset, at_ms):
             self.tail.ask()
+        return 0
+
+    cdef int join(self, TransactionCore transaction) except -1:
+        if transaction is not None:
+            transaction.require_open()
+            transaction.require_of(self.tail.managed_ledger.runtime)
+            if self.tail.transactions is None:
+                self.tail.transactions = OpenTransactions(self.tail)
+        self.transaction = transaction
+        return 0
+
+    cdef int append_joined(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1:
+        cdef OpenTransactions open = self.tail.transactions
+        frame.flags |= ENTRY_TRANSACTION
+        open.enter(self.transaction)
+        try:
+            self.append(frame, entry, receipt)
+            open.note(self.transaction, receipt.writer, self.appended_at, frame)
+        finally:
+            open.leave(self.transaction)
         return 0
 
     cdef bint can_stamp(self, LedgerWriter writer) except -1:

@@ -33,6 +33,8 @@ class ProducerCore:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> MessageId: ...
     def send_async(
         self,
@@ -47,6 +49,8 @@ class ProducerCore:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> None: ...
     def encrypt_by(self, encrypt: Callable[[bytes], tuple[bytes, bytes]]) -> None: ...
     def say_before_chunks(self, call: Callable[[], object]) -> None: ...
@@ -59,6 +63,7 @@ class ProducerCore:
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
+        transaction: Any = None,
     ) -> list[MessageId]: ...
     def send_arrow(
         self,

@@ -25,6 +25,7 @@ from pulsarx._pycore.ground.mutex cimport (
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.ground.weak_reference cimport referent
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.admission cimport (
     MUST_WAIT, PRODUCER_HELD, PRODUCER_OPEN, Wait,
@@ -48,7 +49,7 @@ cdef tuple NEVER_TOLD = (errors.ForkedError, errors.OperationNotSupported)
 
 
 # What send_async has behind its key, when nothing more is said.
-cdef tuple NOT_DESCRIBED = (None, None, None, False, None, None, None)
+cdef tuple NOT_DESCRIBED = (None, None, None, False, None, None, None, None)
 
 
 cdef class ResumeCall:
@@ -97,7 +98,7 @@ cdef class ProducerCore(Batcher):
              sequence_id=None,
              replication_clusters=None, disable_replication=False, event_timestamp=None,
              deliver_at=None,
-             deliver_after=None):
+             deliver_after=None, *, transaction=None):
         cdef Receipt receipt = Receipt.__new__(Receipt)
         cdef OpenBatch batch
         cdef uint32_t index = 0
@@ -107,14 +108,14 @@ cdef class ProducerCore(Batcher):
         if not mutex_enter(&self.publisher.mutex):
             self.keep_nested(content, None, (
                 properties, partition_key, ordering_key, sequence_id, replication_clusters,
-                disable_replication, event_timestamp, deliver_at, deliver_after))
+                disable_replication, event_timestamp, deliver_at, deliver_after, transaction))
             return message_id_new(-1, -1, -1, -1, 0)
         try:
             if self.nested is not None:
                 self.send_nested()
             if self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
                            replication_clusters, disable_replication, event_timestamp, deliver_at,
-                           deliver_after, receipt, True, NULL, &taken) == IN_BATCH:
+                           deliver_after, transaction, receipt, True, NULL, &taken) == IN_BATCH:
                 batch = self.open if self.keyed is None else self.keyed.last
                 index = batch.batch.message_count - 1
                 if batch.receipt is None:
@@ -123,15 +124,22 @@ cdef class ProducerCore(Batcher):
                 if self.keyed is not None:
                     self.keyed.awaited = batch
                 self.close_open(True)
-        except BaseException:
+        except BaseException as error:
             self.publisher.nobody_waits()    # for a batch before that went out with this call
+            if transaction is not None:
+                note_failed(transaction, error)
             raise
         finally:
             if self.keyed is not None:
                 self.keyed.awaited = None
             mutex_unlock(&self.publisher.mutex)
         if self.publisher.confirms_later:
-            self.publisher.wait(receipt)
+            try:
+                self.publisher.wait(receipt)
+            except errors.PulsarException as error:
+                if transaction is not None:
+                    note_failed(transaction, error)
+                raise
         return self.id_of(receipt, index)
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
@@ -161,12 +169,12 @@ cdef class ProducerCore(Batcher):
             sequence_id=None,
             replication_clusters=None, disable_replication=False, event_timestamp=None,
             deliver_at=None,
-            deliver_after=None) -> None:
+            deliver_after=None, *, transaction=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
         cdef Wait wait
         cdef tuple rest = (properties, partition_key, ordering_key, sequence_id,
                            replication_clusters, disable_replication, event_timestamp, deliver_at,
-                           deliver_after)
+                           deliver_after, transaction)
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
         if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
@@ -185,6 +193,8 @@ cdef class ProducerCore(Batcher):
                 self.send_nested()
             answer = self.accept_described(content, callback, rest, wait, &taken)
         except errors.PulsarException as error:
+            if rest[9] is not None:
+                note_failed(rest[9], error)
             if callback is None or isinstance(error, NEVER_TOLD) or signals_raised() != raised:
                 raise
             refused = error
@@ -197,8 +207,8 @@ cdef class ProducerCore(Batcher):
     cdef int accept_described(self, object content, object callback, tuple rest, Wait* wait,
                               bint* taken) except -1:
         cdef int answer = self.accept(content, callback, rest[0], rest[1], rest[2], rest[3],
-                                      rest[4], rest[5], rest[6], rest[7], rest[8], None, False,
-                                      wait, taken)
+                                      rest[4], rest[5], rest[6], rest[7], rest[8], rest[9], None,
+                                      False, wait, taken)
         if answer == IN_BATCH and self.open_count() >= self.batch_messages_max:
             self.close_open(False)
         return answer
@@ -473,6 +483,8 @@ cdef class ProducerCore(Batcher):
             if (self.admission.state != PRODUCER_OPEN or self.is_crowded()) and (
                     self.admit(False, &wait) == MUST_WAIT):
                 return MUST_WAIT
+            if self.publisher.transaction is not None:
+                self.join(None)
             if self.numbers.sequences is not None:
                 self.numbers.lift_own_ids()
             metadata.sequence_id = self.numbers.next_sequence_id
@@ -520,8 +532,8 @@ cdef class ProducerCore(Batcher):
     cdef int accept(self, object content, object callback, object properties, object partition_key,
                     object ordering_key, object sequence_id, object replication_clusters,
                     object disable_replication, object event_timestamp, object deliver_at,
-                    object deliver_after, Receipt receipt, bint awaited, Wait* wait,
-                    bint* taken) except -1:
+                    object deliver_after, object transaction, Receipt receipt, bint awaited,
+                    Wait* wait, bint* taken) except -1:
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
         cdef OpenBatch last
@@ -530,6 +542,10 @@ cdef class ProducerCore(Batcher):
         # First: the rest is one step under the mutex.
         if self.admit(awaited, wait) == MUST_WAIT:
             return MUST_WAIT
+        if self.publisher.transaction is not transaction:
+            self.join(transaction)
+        elif transaction is not None:
+            (<TransactionCore>transaction).require_open()
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if not (self.bytes_schema and type(content) is bytes):
@@ -603,7 +619,8 @@ cdef class ProducerCore(Batcher):
 
         return send_rows_of(self, data, value, key, properties, event_time)
 
-    def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None) -> list:
+    def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None,
+                  transaction=None) -> list:
         cdef list contents = payloads if type(payloads) is list else list(payloads)
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef list receipts = []
@@ -632,9 +649,11 @@ cdef class ProducerCore(Batcher):
             self.numbers.sequences is None or self.numbers.own_ids_are_new)
         try:
             if in_order:
-                self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
+                self.send_by_arrival(contents, keys, properties, event_timestamps, transaction,
+                                     receipts)
             else:
-                self.send_by_key(contents, keys, properties, event_timestamps, receipts)
+                self.send_by_key(contents, keys, properties, event_timestamps, transaction,
+                                 receipts)
         except BaseException as error:
             refused = error
         # Of a flush that failed, or did not end in time: what it was for is not published.
@@ -663,12 +682,14 @@ cdef class ProducerCore(Batcher):
                 if receipt.message_count or receipt.is_duplicate:
                     ids.append(self.id_of(receipt, index))
         if refused is not None:
+            if transaction is not None:
+                note_failed(transaction, refused)
             refused.add_note(f"{len(ids)} of {count} messages were published")
             raise refused
         return ids
 
     cdef list send_by_arrival(self, list contents, object keys, object properties,
-                              object event_timestamps, list receipts):
+                              object event_timestamps, object transaction, list receipts):
         """The batches of send_many; their receipts, in order."""
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef Py_ssize_t at = 0
@@ -689,6 +710,10 @@ cdef class ProducerCore(Batcher):
                     begun = False            # what is open then is of others
                     self.wait_between()
                     begun = True
+                if self.publisher.transaction is not transaction:
+                    self.join(transaction)
+                elif transaction is not None:
+                    (<TransactionCore>transaction).require_open()
                 try:
                     at = self.fill_batch(self.open, contents, at, keys, properties,
                                          event_timestamps, plain)
@@ -805,7 +830,7 @@ cdef class ProducerCore(Batcher):
         return 0
 
     cdef list send_by_key(self, list contents, object keys, object properties,
-                          object event_timestamps, list places):
+                          object event_timestamps, object transaction, list places):
         """send_many where batches are of one key each; of each message its batch's receipt and its
         index there."""
         cdef OpenBatch last
@@ -830,7 +855,8 @@ cdef class ProducerCore(Batcher):
                     if self.accept(content, None, None if properties is None else properties[at],
                                    None if keys is None else keys[at], None, None, None, False,
                                    None if event_timestamps is None else event_timestamps[at],
-                                   None, None, alone, True, NULL, &taken) == ALONE:
+                                   None, None, transaction, alone, True, NULL,
+                                   &taken) == ALONE:
                         places.append((alone, 0))
                         continue
                 except Exception as error:
@@ -858,6 +884,13 @@ cdef class ProducerCore(Batcher):
         if refused is not None:
             raise refused
         return places
+
+
+cdef int note_failed(object transaction, object error) except -1:
+    """A send in a transaction failed."""
+    if isinstance(transaction, TransactionCore) and isinstance(error, errors.PulsarException):
+        (<TransactionCore>transaction).fail(error)
+    return 0
 
 
 cdef int refuse_callback(object callback) except -1:

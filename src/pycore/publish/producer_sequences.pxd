@@ -50,6 +50,9 @@ cdef class ProducerSequences:
     cdef bint is_stored(self, int64_t sequence_id) except -1
     """Whether it is a duplicate of what is in the topic."""
 
+    cdef int take_back(self, int64_t before, int64_t last) noexcept
+    """The ids behind one are new again, as what was stored up to another, the last, was aborted."""
+
     cdef int fall_back(self) noexcept
     """Nothing is on its way: what was pushed and not stored is new again."""
 

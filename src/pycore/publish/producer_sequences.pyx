@@ -120,6 +120,11 @@ cdef class ProducerSequences:
             return False
         return self.seen is None or sequence_id <= self.complete or sequence_id in self.seen
 
+    cdef int take_back(self, int64_t before, int64_t last) noexcept:
+        if self.stored == last and self.seen is None and before < last:
+            self.stored = self.complete = self.pushed = before
+        return 0
+
     cdef int fall_back(self) noexcept:
         if self.failed:
             self.failed = False

@@ -190,6 +190,8 @@ class Deduplication:
             if self._closed:
                 return
             self._counter.start()
+            if self._ledger.tail.entries_held():
+                return  # what is aborted yet would count as stored
             position = self._ledger.end_position()  # first: what is ahead of it is read again
             self._forget_silent()
             rows = [[name, *each.row()] for name, each in self._producers.items()]

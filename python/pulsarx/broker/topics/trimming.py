@@ -103,8 +103,8 @@ class Trimming:
         the device is full there is no room for that."""
         self._ledger.seal_again()
         with self._lock:
-            if self._closed:
-                return []
+            if self._closed or self._ledger.tail.entries_held():
+                return []  # it is looked again when no transaction is open
             spared_ms = self._runtime.trims_from_ms - self._runtime.clock.now_ms()
             if spared_ms > 0:
                 if self._timer is None:

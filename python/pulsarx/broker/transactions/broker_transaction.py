@@ -1,0 +1,65 @@
+"""A transaction as the broker knows it. Made by the coordinator's callers, changed by it alone.
+
+state       holds                                                left by
+OPEN        sends and acknowledgements join it                   close, the deadline
+ENDING      nothing joins; what was sent before still arrives    commit, abort
+COMMITTED   its messages are seen, its acknowledgements count    -
+ABORTED     its messages are never seen                          -
+"""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
+from pulsarx._pycore.ledger.open_transactions import TransactionCore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.transactions.participants import TransactedSubscription, TransactingRuntime
+
+COORDINATOR = 0  # the one of a folder
+
+
+class BrokerTransaction(TransactionCore):
+    """Any thread may call."""
+
+    role: str | None = None  # that opened it over a network, where clients are asked who they are
+
+    def __init__(self, runtime: TransactingRuntime, number: int, timeout_ms: int) -> None:
+        self.runtime: TransactingRuntime = runtime
+        self.number: int = number
+        self.timeout_ms: int = timeout_ms
+        self.opened_ms: int = runtime.clock.now_ms()
+        self.timer: Any = None  # of the deadline; None: it is over, or the transaction
+        self.joining = Lock()  # of the next, and of the end of is_open
+        # Those in which messages were acknowledged in it.
+        self.subscriptions: dict[TransactedSubscription, bool] = {}
+
+    def enlist(self, subscription: TransactedSubscription) -> None:
+        """Messages of a subscription are about to be acknowledged in it. InvalidTxnStatusError,
+        NotAllowedError: it has ended, or is of another folder."""
+        with self.joining:
+            self.require_open()
+            self.require_of(subscription.runtime)
+            self.subscriptions[subscription] = True
+
+    def require_open(self) -> None:
+        """InvalidTxnStatusError: it has ended, or is about to."""
+        if not self.is_open:
+            raise errors.InvalidTxnStatusError(detail=f"transaction {self} has ended")
+
+    def require_of(self, runtime: object) -> None:
+        """NotAllowedError: what is sent or acknowledged is in another folder."""
+        if runtime is not self.runtime:
+            raise errors.NotAllowedError(
+                detail=f"transaction {self} is of {self.runtime.directory.path or 'memory:'}; a "
+                "topic of another folder cannot take part in it"
+            )
+
+    def has_timed_out(self) -> None:
+        """Its deadline is over: it is aborted."""
+
+    def __str__(self) -> str:
+        return f"({COORDINATOR},{self.number})"
