@@ -1,0 +1,165 @@
+"""The transactions of a process that uses the folder beside its owner, as the owner keeps them: as
+long as its connection lives."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ledger.open_transactions import TransactionCore
+from pulsarx.broker import life_log
+from pulsarx.broker.transactions.broker_transaction import COORDINATOR, BrokerTransaction
+from pulsarx.ground.attempt import attempt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.transactions.coordinator import TransactionCoordinator
+    from pulsarx.broker.transactions.participants import TransactingRuntime
+    from pulsarx.sessions.consumers import SessionConsumers
+    from pulsarx.sessions.context import SessionContext
+
+    Values = dict[str, Any]
+
+_AGAIN_MS = 1000  # between two tries to abort one whose process has left
+_OUTCOMES_SURE = 500  # transactions that ended here, up to which none of before is forgotten
+
+
+class GuestTransaction(BrokerTransaction):
+    """One of another process."""
+
+    def __init__(self, runtime: TransactingRuntime, number: int, timeout_ms: int) -> None:
+        super().__init__(runtime, number, timeout_ms)
+        self.tell_over: Callable[[], object] | None = None  # its process; None: that has left
+        self.pid = 0
+
+    def has_timed_out(self) -> None:
+        tell = self.tell_over
+        if tell is not None:
+            tell()
+
+
+class EndedTransaction(TransactionCore):
+    """Stands for a transaction that is not open, so that what comes for it is refused in its
+    turn."""
+
+    def __init__(self, number: int) -> None:
+        self.is_open: bool = False
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"({COORDINATOR},{self.number})"
+
+
+class GuestTransactions:
+    """Keeps those of one session, whose calls these are."""
+
+    def __init__(self, context: SessionContext, consumers: SessionConsumers) -> None:
+        """consumers: those of the session."""
+        self._consumers = consumers
+        self._runtime = context.broker.runtime
+        self._write = context.write
+        self._open: dict[int, GuestTransaction] = {}
+        self.verbs: dict[str, Callable[[Values], Any]] = {
+            "guest.new_transaction": self._new,
+            "guest.end_transaction": self._end,
+        }
+
+    @property
+    def _coordinator(self) -> TransactionCoordinator:
+        return self._runtime.transactions
+
+    def of(self, values: Values) -> TransactionCore | None:
+        """The transaction of a SEND; where it is not open, one that takes nothing; None: it is of
+        none."""
+        if values["transaction_most"] is None:
+            return None
+        number = values["transaction_least"]
+        found = self._open.get(number)
+        return EndedTransaction(number) if found is None else found
+
+    def require(self, number: int) -> GuestTransaction:
+        """The transaction of a number. InvalidTxnStatusError: it is not open."""
+        found = self._open.get(number)
+        if found is None:
+            raise errors.InvalidTxnStatusError(
+                detail=f"transaction ({COORDINATOR},{number}) has ended"
+            )
+        return found
+
+    def _new(self, arguments: Values) -> int:
+        made = self._coordinator.open(GuestTransaction, arguments["timeout_ms"])
+        assert isinstance(made, GuestTransaction)
+        made.pid = arguments["pid"]
+        frame = owner_link.frame(owner_link.CLOSED, arguments["member"])
+        made.tell_over = partial(self._write, frame)
+        self._open[made.number] = made
+        return made.number
+
+    def _end(self, arguments: Values) -> None:
+        """End a transaction, as it was asked for, maybe of an owner before, whose answer got lost.
+
+        InvalidTxnStatusError: it ended otherwise.
+        """
+        number, committed = arguments["number"], arguments["committed"]
+        found = self._open.get(number) or self._left_behind(number, arguments["pid"])
+        if found is None:
+            self._answer_again(number, committed)
+            return
+        coordinator = self._coordinator
+        try:
+            (coordinator.commit if committed else coordinator.abort)(found)
+        except errors.StorageFullError:
+            found.is_open = True  # it may be ended when there is room, or otherwise
+            raise
+        self._open.pop(number, None)
+        if found.subscriptions:
+            for each in found.subscriptions:
+                self._consumers.due_of(each)
+            self._consumers.deliver()  # what consumers are told of it goes before the answer
+
+    def _left_behind(self, number: int, pid: int) -> GuestTransaction | None:
+        """A transaction of the process whose connection was cut, which this session is just not
+        told yet."""
+        for each in self._coordinator.open_transactions():
+            if each.number == number and isinstance(each, GuestTransaction) and each.pid == pid:
+                return each
+        return None
+
+    def _answer_again(self, number: int, committed: bool) -> None:
+        coordinator = self._coordinator
+        known = coordinator.was_committed(number)
+        call = f"{'commit' if committed else 'abort'} transaction ({COORDINATOR},{number})"
+        if known is not None and known != committed:
+            how = "committed" if known else "aborted"
+            raise errors.InvalidTxnStatusError(detail=f"{call}: it was {how}")
+        if known is None and committed:
+            ended = coordinator.committed_count + coordinator.aborted_count
+            how = "the process that owned the folder ended before it was committed; it was aborted"
+            if ended > _OUTCOMES_SURE:
+                how = "it ended long ago; whether it was committed is not known any more"
+            raise errors.InvalidTxnStatusError(detail=f"{call}: {how}")
+
+    def leave(self) -> list[Callable[[], object]]:
+        """The steps that abort them all."""
+        open_ones, self._open = list(self._open.values()), {}
+        return [partial(_abort, each) for each in open_ones]
+
+
+def _abort(transaction: GuestTransaction) -> None:
+    """Abort one whose process has left; what the disk refuses is tried again."""
+    transaction.tell_over = None
+    runtime = transaction.runtime
+    failure = attempt(partial(runtime.transactions.abort, transaction))
+    if failure is None or isinstance(failure, errors.InvalidTxnStatusError):
+        return
+    life_log.info(
+        "transaction %s of process %d, which has left, is not aborted yet: %s",
+        transaction, transaction.pid, errors.detail_of(failure),
+    )  # fmt: skip
+    if isinstance(failure, errors.StorageError) and runtime.state.is_open:
+        again = partial(runtime.background.post, partial(_abort, transaction))
+        runtime.clock.call_after(_AGAIN_MS, again)
