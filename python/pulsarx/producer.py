@@ -354,6 +354,8 @@ class Producer(Typed[T]):
             It is on the device when this returns.
 
         Example:
+            from datetime import timedelta
+
             reminder = producer.send(b"pay", deliver_after=timedelta(days=3))
             producer.cancel(reminder)
         """

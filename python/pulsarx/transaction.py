@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker.transactions.broker_transaction import COORDINATOR, BrokerTransaction
+from pulsarx.enumerations import TransactionState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,18 +15,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.transactions.participants import TransactingRuntime
 
 __all__ = ["Transaction", "TransactionState"]
-
-
-class TransactionState(Enum):
-    """The state of a transaction, as its client sees it."""
-
-    OPEN = "OPEN"
-    COMMITTING = "COMMITTING"
-    ABORTING = "ABORTING"
-    COMMITTED = "COMMITTED"
-    ABORTED = "ABORTED"
-    ERROR = "ERROR"
-    TIME_OUT = "TIME_OUT"
 
 
 class Transaction(BrokerTransaction):
@@ -111,7 +98,7 @@ class Transaction(BrokerTransaction):
         self.runtime.state.require_open()
         if self._state not in (TransactionState.OPEN, state):
             raise errors.InvalidTxnStatusError(
-                detail=f"{call} transaction {self}: it is {self._state.value}{self._reason}"
+                detail=f"{call} transaction {self}: it is {self._state.name}{self._reason}"
             )
         self.is_open = False  # what is sent from now on is refused
         self._state = state
@@ -174,4 +161,4 @@ class Transaction(BrokerTransaction):
             self.abort()
 
     def __repr__(self) -> str:
-        return f"Transaction(id={self}, state={self._state.value})"
+        return f"Transaction(id={self}, state={self._state.name})"

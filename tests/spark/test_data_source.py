@@ -198,6 +198,14 @@ def test_messages_are_chosen_where_they_are_read(spark: Any, folder: Path) -> No
     assert topic.count() == 2
     rows = pulsarx.spark.topic_rdd(spark, "t", **given, columns="value")
     assert rows.count() == 2
+    groups = pulsarx.spark.plan_topic(folder, "t", where="__partition = 0")
+    assert not groups
+    with pytest.raises(ValueError, match="'__kay' is no column of messages to compare"):
+        pulsarx.spark.read_topic(spark, "t", root=folder, where="__kay = 'b'")
+    with pytest.raises(TypeError, match="where is 5; it must be a text"):
+        pulsarx.spark.map_topic(spark, "t", iter, "value binary", root=folder, where=5)
+    frame = read(spark, folder, "t", where="__sequenceId = 4")
+    assert frame.count() == 1 and frame.where("__key IS NULL").count() == 0 and frame.count() == 1
 
 
 def test_messages_are_chosen_by_a_selector(spark: Any, folder: Path) -> None:
@@ -223,14 +231,6 @@ def test_messages_are_chosen_by_a_selector(spark: Any, folder: Path) -> None:
     assert pulsarx.spark.topic_rdd(spark, "t", **given).count() == 3
     with pytest.raises(Exception, match="column 7: expected a name"):
         read(spark, folder, "t", selector="kind =").count()
-    groups = pulsarx.spark.plan_topic(folder, "t", where="__partition = 0")
-    assert not groups
-    with pytest.raises(ValueError, match="'__kay' is no column of messages to compare"):
-        pulsarx.spark.read_topic(spark, "t", root=folder, where="__kay = 'b'")
-    with pytest.raises(TypeError, match="where is 5; it must be a text"):
-        pulsarx.spark.map_topic(spark, "t", iter, "value binary", root=folder, where=5)
-    frame = read(spark, folder, "t", where="__sequenceId = 4")
-    assert frame.count() == 1 and frame.where("__key IS NULL").count() == 0 and frame.count() == 1
 
 
 def test_topics_by_list_and_by_pattern(spark: Any, folder: Path) -> None:

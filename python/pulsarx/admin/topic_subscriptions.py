@@ -299,6 +299,8 @@ class TopicSubscriptions:
             It is on the device when this returns.
 
         Example:
+            from datetime import timedelta
+
             reminder = producer.send(b"pay", deliver_after=timedelta(days=3))
             client.admin.topics.cancel_message("reminders", reminder, "mails")
         """

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx import transaction as ours
+    from pulsarx.enumerations import TransactionState
 
 
 class Transaction:
@@ -34,7 +35,7 @@ class Transaction:
         folder has."""
         return self._transaction.txn_id()
 
-    def state(self) -> ours.TransactionState:
+    def state(self) -> TransactionState:
         """Return how far it has come."""
         return self._transaction.state()
 

@@ -324,4 +324,3 @@ def show_on(ledger: TransactedLedger) -> None:
     counts = {each.ledger_id: ledger.published_counts(each)[1] for each in ledger.ledgers()}
     ledger.seal_again()
     ledger.aborted.pass_up_to(counts)
-

@@ -198,7 +198,7 @@ def attach_guest(
         sink=PositionSink,
         read_compacted=arguments["read_compacted"],
         place=place,
-        subscription_properties=arguments["subscription_properties"],
+        subscription_properties=arguments.get("subscription_properties"),  # not from older ones
         takes_any_selector=arguments["goes_on"],
     )
 
