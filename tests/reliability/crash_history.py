@@ -80,6 +80,7 @@ class Transacted:
     """A transaction: its messages are seen together, from when it is committed on, or never."""
 
     messages: list[tuple[str, str]] = field(default_factory=list)  # topic, text
+    acknowledged: list[tuple[str, str, str]] = field(default_factory=list)  # topic, name, text
     may_count: bool = False  # its commit was begun
 
 
@@ -131,13 +132,24 @@ class History:
         joined = self.transactions.setdefault(transaction, Transacted())
         joined.messages += [(topic, each) for each in messages]
 
+    def _acknowledge_in(self, transaction: str, topic: str, name: str, text: str) -> None:
+        joined = self.transactions.setdefault(transaction, Transacted())
+        joined.acknowledged.append((topic, name, text))
+
     def _commit(self, transaction: str) -> None:
         self.transactions[transaction].may_count = True
+        for topic, name, text in self.transactions[transaction].acknowledged:
+            self._acknowledge(topic, name, [text])
 
     def _committed(self, transaction: str) -> None:
         sure = WRITTEN if self.durability == "os" else DURABLE
         for topic, message in self.transactions[transaction].messages:
             self.topics[topic].messages[message] = sure
+        for topic, name, text in self.transactions[transaction].acknowledged:
+            self._acknowledged(topic, name, [text])
+            if sure == DURABLE:
+                for each in self.topics[topic].subscriptions[name].states:
+                    each.durable.add(text)
 
     def _attach(self, files: list[list[Any]]) -> None:
         for topic, messages in files:
@@ -216,6 +228,10 @@ class History:
             yield f"{name} was not committed, and there are {there}"
         if there and lost and (killed or self.durability != "os"):
             yield f"of {name} there are {there}, and not {lost}"
+        for topic, subscription, text in transaction.acknowledged:
+            is_left = topic in found and text in found[topic].unacknowledged.get(subscription, ())
+            if there and is_left and (killed or self.durability != "os"):
+                yield f"of {name} there are {there}, and {text} is not acknowledged"
 
     @property
     def transacts(self) -> bool:

@@ -86,6 +86,14 @@ class Program:
             mark("join", name, topic, [text])
             producer.send(text.encode(), transaction=opened, **named)
 
+    def acknowledge_in(
+        self, transaction: tuple[str, Any], consumer: Any, *messages: Any, topic: str = "t"
+    ) -> None:
+        name, opened = transaction
+        for each in messages:
+            mark("acknowledge_in", name, topic, "s", each.data().decode())
+            consumer.acknowledge(each, transaction=opened)
+
     def commit(self, transaction: tuple[str, Any]) -> None:
         name, opened = transaction
         mark("commit", name)
@@ -458,6 +466,26 @@ def transact_and_compact(program: Program) -> None:
     program.settle()
 
 
+def transact_acknowledgements(program: Program) -> None:
+    """What is taken from one topic and sent to another counts together, with each end; what is
+    acknowledged may not be flushed itself."""
+    a, b = program.producer("a"), program.producer("b")
+    consumer = program.subscribe(topic="a", consumer_type=pulsarx.ConsumerType.Shared)
+    program.send_many(a, 9, topic="a")
+    messages = program.receive(consumer, 9)
+    for number, end in enumerate(("commit", "abort", "commit", "")):
+        transaction = program.begin()
+        program.acknowledge_in(transaction, consumer, *messages[2 * number :][:2], topic="a")
+        program.join(transaction, b, 2, topic="b")
+        if end == "commit":
+            program.commit(transaction)
+        elif end:
+            transaction[1].abort()
+        if number == 1:
+            program.end_interval()
+            program.send(a, 1, topic="a")
+
+
 def transact_deduplicated(program: Program) -> None:
     """What was aborted is new when it is sent again, and what was committed is not."""
 
@@ -501,5 +529,6 @@ WORKLOADS: dict[str, Workload] = {
         reopen, administer, delete_behind_others, compact, attach,
         create_many, partition,
         transact, transact_at_once, transact_and_compact, transact_deduplicated,
+        transact_acknowledgements,
     )
 }  # fmt: skip
