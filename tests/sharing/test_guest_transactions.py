@@ -372,6 +372,39 @@ def test_observers_see_a_transaction_in_two_topics_at_one_moment(
             assert each.answer() == ([], True)
 
 
+def test_what_the_owner_ends_by_itself_is_told_at_the_next_call(
+    folder: Path, owner: SharingProcess
+) -> None:
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        first, second = client.new_transaction(), client.new_transaction()
+        producer.send(b"1", transaction=first)
+        for txn in (first, second):
+            client.admin.transactions.abort_transaction(*txn.txn_id())
+        with pytest.raises(errors.InvalidTxnStatusError, match="aborted"):
+            first.commit()
+        assert first.state() is TransactionState.ERROR
+        with pytest.raises(errors.InvalidTxnStatusError, match="has ended"):
+            producer.send(b"2", transaction=second)
+        producer.send(b"3")
+        assert owner.run("contents('t')") == [b"3"]
+
+
+def test_the_owner_has_limits(folder: Path, owner: SharingProcess) -> None:
+    owner.run("client.close()")
+    owner.run(
+        "options = pulsarx.BrokerOptions(max_active_transactions_per_coordinator=1,"
+        " max_transaction_timeout_in_seconds=60)"
+    )
+    owner.run("client = pulsarx.Client(sys.argv[1], broker_options=options)")
+    with pulsarx.Client(folder) as client:
+        with pytest.raises(ValueError, match="max_transaction_timeout_in_seconds"):
+            client.new_transaction(timeout_millis=60_001)
+        with client.new_transaction(), pytest.raises(errors.NotAllowedError, match="as many as"):
+            client.new_transaction()
+        client.new_transaction().commit()
+
+
 def test_a_client_that_only_reads_opens_none(folder: Path, owner: SharingProcess) -> None:
     with (
         pulsarx.Client(folder, read_only=True) as client,

@@ -407,7 +407,9 @@ class SessionProducers:
         """The code with which the client gives up one message, and goes on. Clients in C++ know one
         alone: for any other they connect anew and send the message again, for ever."""
         code = code_of(error)
-        if isinstance(error, (errors.TransactionNotFound, errors.InvalidTxnStatusError)):
+        if isinstance(error, (errors.TransactionNotFound, errors.InvalidTxnStatusError)) and (
+            not self._are_guests
+        ):
             code = NOT_ALLOWED  # for any other that of Java connects anew, and sends it again
         if code != NOT_ALLOWED or not self._context.client_version.startswith("Pulsar-CPP"):
             return code

@@ -115,19 +115,21 @@ class GuestTransactions:
         except errors.StorageFullError:
             found.is_open = True  # it may be ended when there is room, or otherwise
             raise
+        except errors.InvalidTxnStatusError:
+            self._open.pop(number, None)  # it has ended otherwise
+            raise
         self._open.pop(number, None)
-        if found.subscriptions:
-            for each in found.subscriptions:
+        subscriptions: list[Any] = list(found.subscriptions)
+        if subscriptions:
+            for each in subscriptions:
                 self._consumers.due_of(each)
             self._consumers.deliver()  # what consumers are told of it goes before the answer
 
     def _left_behind(self, number: int, pid: int) -> GuestTransaction | None:
         """A transaction of the process whose connection was cut, which this session is just not
         told yet."""
-        for each in self._coordinator.open_transactions():
-            if each.number == number and isinstance(each, GuestTransaction) and each.pid == pid:
-                return each
-        return None
+        found = self._coordinator.find(number)
+        return found if isinstance(found, GuestTransaction) and found.pid == pid else None
 
     def _answer_again(self, number: int, committed: bool) -> None:
         coordinator = self._coordinator
