@@ -29,7 +29,7 @@ def _coordinators(call: Call) -> list[Json]:
 
 
 def _coordinator_stats(call: Call) -> Json:
-    """Statistics of one, or of all by their numbers."""
+    """Answer the statistics of one, or of all by their numbers."""
     found = call.perform("transactions.get_coordinator_stats")
     shown: Json = ANSWERS["CoordinatorStats"].shown(found)
     wanted = call.query.get("coordinatorId")

@@ -140,7 +140,7 @@ class ClientProof:
 
     @property
     def role(self) -> str | None:
-        """The role of the client; None: clients are not asked who they are."""
+        """Return the role of the client; None: clients are not asked who they are."""
         return None if self._identity is None else self._identity.role
 
     @property

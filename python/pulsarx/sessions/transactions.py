@@ -175,8 +175,8 @@ class SessionTransactions:
         self._tell(f"{name}_RESPONSE", request_id=values["request_id"], **ids, **failure)
 
     def _failure(self, act: Callable[[], object]) -> Values:
-        """The fields by which an answer tells a failure. Without a text the client of Go takes it
-        for a success; each of ours has one."""
+        """Return what an answer says of a failure. Without a text the client of Go takes it for a
+        success; each of ours has one."""
         try:
             act()
         except ValueError as error:
