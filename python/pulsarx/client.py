@@ -1259,8 +1259,9 @@ class Client:
 
         Example:
             with client.new_transaction() as txn:
-                producer.send(b"one", transaction=txn)
-                other.send(b"two", transaction=txn)
+                message = consumer.receive()
+                producer.send(message.data().upper(), transaction=txn)
+                consumer.acknowledge(message, transaction=txn)
         """
         if timeout_millis.__class__ is not int or timeout_millis < 1:
             raise ValueError(

@@ -31,6 +31,13 @@ class Transaction(BrokerTransaction):
     """
 
     def __init__(self, runtime: TransactingRuntime, number: int, timeout_ms: int) -> None:
+        """Use `Client.new_transaction`.
+
+        Args:
+            runtime: The broker's, of the folder.
+            number: The second half of its id.
+            timeout_ms: Milliseconds until it is aborted.
+        """
         super().__init__(runtime, number, timeout_ms)
         self._state = TransactionState.OPEN
         self.owner: Any = None  # of the client
@@ -128,8 +135,12 @@ class Transaction(BrokerTransaction):
         self._state = TransactionState.TIME_OUT
 
     def was_lost(self, reason: str) -> None:
-        """The process that owned the folder has gone: it is aborted, unless its end was asked for,
-        which the next owner answers."""
+        """Note that the process that owned the folder has gone: it is aborted, unless its end was
+        asked for, which the next owner answers.
+
+        Args:
+            reason: What a later call says of it.
+        """
         self.is_open, self.is_ended = False, True
         if self._state is TransactionState.OPEN:
             self._state, self._reason = TransactionState.ABORTED, f": {reason}"

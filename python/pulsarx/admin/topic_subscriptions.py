@@ -302,7 +302,7 @@ class TopicSubscriptions:
             from datetime import timedelta
 
             reminder = producer.send(b"pay", deliver_after=timedelta(days=3))
-            client.admin.topics.cancel_message("reminders", reminder, "mails")
+            client.admin.topics.cancel_message("orders", reminder, "billing")
         """
         arguments = {"topic": topic, "message_id": message_id.to_text()}
         if subscription_name is not None:

@@ -661,8 +661,9 @@ class Client:
 
         Example:
             async with await client.new_transaction() as txn:
-                await producer.send(b"one", transaction=txn)
-                await other.send(b"two", transaction=txn)
+                message = await consumer.receive()
+                await producer.send(message.data().upper(), transaction=txn)
+                await consumer.acknowledge(message, transaction=txn)
         """
         made = await perform(self._client.new_transaction, timeout_millis, give_back=give_back)
         return Transaction(made)

@@ -33,6 +33,11 @@ cdef class TransactionCore:
         raise NotImplementedError
 
     cpdef int fail(self, object error) except -1:
+        """Have it aborted at its end, as a send or an acknowledgement in it failed.
+
+        Args:
+            error: The failure.
+        """
         if self.failure is None:
             self.failure = error
         return 0

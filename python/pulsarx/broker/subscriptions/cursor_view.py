@@ -62,7 +62,7 @@ def opened_cursor(
 
 
 def _pass_aborted(tracker: AckTracker, ledgers: LedgerList) -> None:
-    """As the owner does, and the next one: what nobody will see is not left."""
+    """Count what was aborted as acknowledged, as the owner and the next one do."""
     known = set(tracker.ledger_ids)
     for ledger in ledgers.ledgers():
         aborted = ledgers.aborted.in_ledger(ledger.ledger_id) if ledger.ledger_id in known else ()

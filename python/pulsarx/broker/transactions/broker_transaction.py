@@ -38,20 +38,38 @@ class BrokerTransaction(TransactionCore):
         self.subscriptions: dict[TransactedSubscription, bool] = {}
 
     def enlist(self, subscription: TransactedSubscription) -> None:
-        """Messages of a subscription are about to be acknowledged in it. InvalidTxnStatusError,
-        NotAllowedError: it has ended, or is of another folder."""
+        """Note that messages of a subscription are about to be acknowledged in it.
+
+        Args:
+            subscription: The broker's.
+
+        Raises:
+            InvalidTxnStatusError: It has ended, or is about to.
+            NotAllowedError: It is of another folder.
+        """
         with self.joining:
             self.require_open()
             self.require_of(subscription.runtime)
             self.subscriptions[subscription] = True
 
     def require_open(self) -> None:
-        """InvalidTxnStatusError: it has ended, or is about to."""
+        """Refuse what would join it too late.
+
+        Raises:
+            InvalidTxnStatusError: It has ended, or is about to.
+        """
         if not self.is_open:
             raise errors.InvalidTxnStatusError(detail=f"transaction {self} has ended")
 
     def require_of(self, runtime: object) -> None:
-        """NotAllowedError: what is sent or acknowledged is in another folder."""
+        """Refuse what is sent or acknowledged in another folder.
+
+        Args:
+            runtime: The broker's, of that folder.
+
+        Raises:
+            NotAllowedError: The transaction is of another one.
+        """
         if runtime is not self.runtime:
             raise errors.NotAllowedError(
                 detail=f"transaction {self} is of {self.runtime.directory.path or 'memory:'}; a "
@@ -59,7 +77,7 @@ class BrokerTransaction(TransactionCore):
             )
 
     def has_timed_out(self) -> None:
-        """Its deadline is over: it is aborted."""
+        """Note that its deadline is over: it is aborted."""
 
     def __str__(self) -> str:
         return f"({COORDINATOR},{self.number})"

@@ -19,6 +19,7 @@ from pulsarx._pycore.ledger.open_transactions import release
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.topic_operations import ENDED_KEPT
+from pulsarx.broker.transactions.broker_transaction import COORDINATOR
 from pulsarx.ground.attempt import attempt, insist
 
 TYPE_CHECKING = False
@@ -45,6 +46,8 @@ SETTLED_AT = 64  # transactions whose acknowledgements the catalogue keeps, at l
 class TransactionCoordinator:
     """Calls of the control plane. Its lock orders ends; it is taken before those of topics'
     transactions, ledgers and subscriptions."""
+
+    number = COORDINATOR
 
     def __init__(self, runtime: TransactingRuntime) -> None:
         self._runtime = runtime

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.transactions.broker_transaction import COORDINATOR
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.verb import LOOKUP, SUPERUSER, verb
 from pulsarx.topic_name import TopicName
@@ -59,7 +58,7 @@ def abort_transaction(broker: Broker, most: int, least: int) -> None:
     http=Http("GET", f"{_PATH}/coordinators", "Get the coordinators of transactions: one.",
         answer="Coordinators"))  # fmt: skip
 def list_transaction_coordinators(broker: Broker) -> list[Json]:
-    return [{"id": COORDINATOR}]
+    return [{"id": broker.runtime.transactions.number}]
 
 
 @verb("transactions.get_coordinator_stats", needs=SUPERUSER,
@@ -79,7 +78,7 @@ def get_coordinator_stats(broker: Broker) -> dict[str, Json]:
         "aborted_count": coordinator.aborted_count,
         "timeout_count": coordinator.timeout_count,
     }
-    return {str(COORDINATOR): stats}
+    return {str(coordinator.number): stats}
 
 
 @verb("transactions.get_transaction_buffer_stats", needs=LOOKUP,
@@ -110,10 +109,10 @@ def get_transaction_in_buffer_stats(
 ) -> Json:
     found = _topic(broker, topic)
     coordinator = broker.runtime.transactions
-    transaction = coordinator.find(least) if most == COORDINATOR else None
+    transaction = coordinator.find(least) if most == coordinator.number else None
     known = found.ledger.tail.transactions
     start = None if known is None or transaction is None else known.start(transaction)
-    is_aborted = most == COORDINATOR and coordinator.was_committed(least) is False
+    is_aborted = most == coordinator.number and coordinator.was_committed(least) is False
     return {"start_position": _place(start), "aborted": is_aborted}
 
 
@@ -135,7 +134,8 @@ def _topic(broker: Broker, name: TopicName) -> Topic:
 
 
 def _find(broker: Broker, most: int, least: int) -> BrokerTransaction:
-    found = broker.runtime.transactions.find(least) if most == COORDINATOR else None
+    coordinator = broker.runtime.transactions
+    found = coordinator.find(least) if most == coordinator.number else None
     if found is None:
         raise errors.TransactionNotFound(
             detail=f"transaction ({most},{least}): it was never opened, or has ended"
