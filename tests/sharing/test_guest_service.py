@@ -66,6 +66,7 @@ class Guest:
             "subscription": "s", "durable": True, "consumer_name": "c", "start": [0, 0],
             "key_shared": None, "reads_any": False, "read_compacted": False,
             "wants_events": False, "goes_on": False, "settings": settings,
+            "subscription_properties": {},
         }  # fmt: skip
         ask = {"request_id": 1, "verb": "guest.subscribe", "arguments": json.dumps(arguments)}
         self.say(frame_encode("VERB", ask))

@@ -58,6 +58,7 @@ class Guest:
             "type": kind, "subscription": subscription, "durable": True, "consumer_name": "c",
             "start": [0, 0], "key_shared": None, "reads_any": False, "read_compacted": False,
             "wants_events": False, "goes_on": False, "settings": settings,
+            "subscription_properties": {},
         }  # fmt: skip
         self.ask("guest.subscribe", arguments)
 
