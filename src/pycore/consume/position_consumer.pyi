@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
