@@ -1361,7 +1361,7 @@ _NEEDED_BY_CHILDREN = (
     "traceback", "pulsarx._pycore.ledger.key_compaction",
     "pulsarx._pycore.message.encryption_context", "pulsarx.consumer", "pulsarx.encryption",
     "pulsarx.interceptors", "pulsarx.message", "pulsarx.producer", "pulsarx.reader",
-    "pulsarx.table_view",
+    "pulsarx.table_view", "pulsarx.transaction",
 )  # fmt: skip
 _PACKAGES_OF_CHILDREN = (
     "admin", "broker", "consuming", "letters", "listening", "options", "processes",

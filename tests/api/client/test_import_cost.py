@@ -67,8 +67,8 @@ def test_opening_a_folder_loads_nothing_expensive_and_not_what_a_producer_needs(
 
 # What the verbs say of themselves: what they do is loaded by who does it.
 DECLARED = ("catalogue.changes", "folder.at_once", "folder.storage_errors", "ledgers.ledger_gone",
-            "subscriptions.selectors", "subscriptions.subscription_changes",
-            "topics.partitioned_topic", "topics.topic_gone")  # fmt: skip
+            "subscriptions.subscription_changes", "topics.partitioned_topic",
+            "topics.topic_gone")  # fmt: skip
 OF_VERBS = ("pulsarx.broker.policies.", "pulsarx.broker.verbs.")
 
 

@@ -8,7 +8,6 @@ from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
-from pulsarx.broker.subscriptions.selectors import filter_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +105,8 @@ def update_properties(
 
     InvalidConfiguration: the selector among them is wrong. SubscriptionNotFound: no topic has the
     subscription."""
+    from pulsarx.broker.subscriptions.selectors import filter_of
+
     filter_of(properties)
     with locked_in_order(topics):
         there = [topic for topic in topics if name in topic.subscriptions]
@@ -156,6 +157,8 @@ def create_subscriptions(
 ) -> list[Subscription]:
     """Make a durable subscription on each topic in one commit: all or none. With the locks of the
     topics. Durable on return. InvalidConfiguration: the selector among the properties is wrong."""
+    from pulsarx.broker.subscriptions.selectors import filter_of
+
     given = dict(properties or {})
     filter_of(given)
     new: list[NewSubscription] = []

@@ -7,7 +7,6 @@ from pulsarx.broker.topics.partitioned_topic import partition_count_of
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.topic_subscriptions import unacknowledged
 from pulsarx.broker.verbs.verb import CONSUME, verb
-from pulsarx.clock import wall_ms
 from pulsarx.message_id import MessageId
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
@@ -31,6 +30,7 @@ def get_delayed_messages(
     """Ids, and when they are due, in the order of the topic. behind: the id that the page before
     ended with; empty: from the first on. OperationNotSupported: the topic has partitions."""
     from pulsarx.broker.subscriptions.delayed import delayed_messages
+    from pulsarx.clock import wall_ms
 
     if not 1 <= count <= DELAYED_MAX:
         raise ValueError(
