@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker.transactions.broker_transaction import COORDINATOR, BrokerTransaction
 from pulsarx.enumerations import TransactionState
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,8 +80,12 @@ class Transaction(BrokerTransaction):
                 consumer.acknowledge(message, transaction=txn)
         """
         self._begin(TransactionState.COMMITTING, "commit")
-        self._send_what_waits()
-        if self.failure is not None:
+        if self.asked is None:
+            self._wait_for_sends()
+            self._send_what_waits(confirmed=True)
+        if self.failure is not None and self.asked is None and (
+            self._state is TransactionState.COMMITTING
+        ):  # fmt: skip
             self._state = TransactionState.ABORTING
             self._end(self.runtime.transactions.abort, TransactionState.ABORTED)
             raise errors.TransactionHasOperationFailed(
@@ -98,41 +105,77 @@ class Transaction(BrokerTransaction):
             When it returns nothing of it comes back, whatever is killed.
         """
         self._begin(TransactionState.ABORTING, "abort")
-        self._send_what_waits()
+        for each in list(self.under_way):
+            attempt(partial(each.drop_queued, self))
+        self._send_what_waits(confirmed=False)
         self._end(self.runtime.transactions.abort, TransactionState.ABORTED)
 
     def _begin(self, state: TransactionState, call: str) -> None:
         self.runtime.state.require_open()
-        if self._state not in (TransactionState.OPEN, state):
+        # What a commit failed with before it was asked for changes nothing for an abort.
+        is_undecided = self._state is TransactionState.COMMITTING and self.asked is None
+        if self._state not in (TransactionState.OPEN, state) and not (
+            is_undecided and state is TransactionState.ABORTING
+        ):  # fmt: skip
             raise errors.InvalidTxnStatusError(
                 detail=f"{call} transaction {self}: it is {self._state.name}{self._reason}"
             )
-        self.is_open = False  # what is sent from now on is refused
+        # What is sent from now on is refused; what was taken before goes out before a commit.
+        self.is_finishing = state is TransactionState.COMMITTING
+        self.is_open = False
         self._state = state
 
-    def _send_what_waits(self) -> None:
+    def _wait_for_sends(self) -> None:
+        """Have sends that are under way come to their end; at most until the deadline."""
+        if all(each.may_wait() for each in list(self.under_way)):
+            self.wait_for_sends()
+        else:
+            self.fail(
+                errors.NotAllowedError(
+                    detail=f"commit transaction {self} in a callback of send_async: sends in it "
+                    "wait for room, which this thread gives them; commit it in another thread"
+                )
+            )
+
+    def _send_what_waits(self, *, confirmed: bool) -> None:
         """Have what was sent in it stored, before it ends."""
         for sender in list(self.senders):
+            if not sender.is_open:
+                continue
             try:
-                if sender.is_open:
-                    sender.flush()
+                failed = sender.finish(self, confirmed)
             except errors.PulsarException as error:
-                self.fail(error)
+                failed = error
+            if failed is not None:
+                self.fail(failed)
 
     def _end(self, end: object, state: TransactionState) -> None:
         try:
             control_plane.perform(end, (self,))
-        except errors.StorageFullError:
-            self._state, self.is_open = TransactionState.OPEN, True
-            raise
-        except errors.InvalidTxnStatusError:
-            if self._state is not TransactionState.TIME_OUT:
-                self._state = TransactionState.ERROR
+        except errors.InvalidTxnStatusError as error:
+            if self._state is TransactionState.TIME_OUT:
+                raise errors.InvalidTxnStatusError(
+                    detail=f"end transaction {self}: it is TIME_OUT, as {self.timeout_ms} ms were "
+                    "over"
+                ) from error
+            self._state = TransactionState.ERROR
             raise
         self._state = state
 
+    def reopen(self) -> None:
+        if self._state is not TransactionState.TIME_OUT:
+            self._state = TransactionState.OPEN
+            self.is_open = True
+
     def has_timed_out(self) -> None:
         self._state = TransactionState.TIME_OUT
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """It has ended, and who waits for sends in it need not."""
+        self.wake_waiting()
+        for each in list(self.senders):
+            attempt(each.look_again)
 
     def was_lost(self, reason: str) -> None:
         """Note that the process that owned the folder has gone: it is aborted, unless its end was
@@ -145,13 +188,27 @@ class Transaction(BrokerTransaction):
         if self._state is TransactionState.OPEN:
             self._state, self._reason = TransactionState.ABORTED, f": {reason}"
             self.fail(errors.InvalidTxnStatusError(detail=reason))
+        self._look_again()
 
     def close_with_client(self) -> None:
-        """Abort it, unless it has ended. A call of the control plane."""
-        if self._state in (TransactionState.OPEN, TransactionState.ABORTING):
-            self.is_open, self._state = False, TransactionState.ABORTING
-            self.runtime.transactions.abort(self)
-            self._state = TransactionState.ABORTED
+        """Abort it, unless it has ended, or its commit was asked for, which is asked for again. A
+        call of the control plane."""
+        ending = (TransactionState.ABORTING, TransactionState.COMMITTING)
+        if self._state is not TransactionState.OPEN and self._state not in ending:
+            return
+        coordinator = self.runtime.transactions
+        self.is_open = self.is_finishing = False
+        try:
+            if self.asked:
+                coordinator.commit(self)
+                self._state = TransactionState.COMMITTED
+            else:
+                self._state = TransactionState.ABORTING
+                coordinator.abort(self)
+                self._state = TransactionState.ABORTED
+        except errors.InvalidTxnStatusError:
+            if self._state in ending:  # another call has just ended it
+                self._state = TransactionState.ERROR
 
     def __enter__(self) -> Transaction:
         return self

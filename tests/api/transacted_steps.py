@@ -6,11 +6,12 @@ import itertools
 from typing import Any
 
 from pulsarx import errors
+from pulsarx._pycore.ledger.open_transactions import TransactionCore
 
 _numbers = itertools.count()
 
 
-class StandIn:
+class StandIn(TransactionCore):
     """A transaction that subscriptions are enlisted in. Compared by identity."""
 
     def __init__(self) -> None:

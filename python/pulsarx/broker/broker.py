@@ -242,6 +242,7 @@ class Broker:
         transactions = runtime.transactions_if_any
         if transactions is not None:  # those of a network, whose clients go on elsewhere
             failure = attempt(partial(transactions.abort_all, _all)) or failure
+            failure = attempt(transactions.settle) or failure
         if self._topics is not None:
             self._topics.compaction_monitor.close()
             if self._topics.offload_monitor is not None:

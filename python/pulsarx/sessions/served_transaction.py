@@ -19,4 +19,3 @@ class ServedTransaction(BrokerTransaction):
         """role: that opened it; None: clients are not asked who they are."""
         super().__init__(runtime, number, timeout_ms)
         self.role = role
-        self.ends_as: bool | None = None  # whether to commit it was tried, and failed; None: no end

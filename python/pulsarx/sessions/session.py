@@ -255,8 +255,9 @@ class Session:
         self.is_open = False
         consumers, producers = insist(self.consumers.leave), insist(self.producers.leave)
         guests = insist(self._guests.leave) if self._guests is not None else []
-        # Transactions last: what they give back is for the consumers of others.
-        self._take_steps([self._topic_lists.close, *producers, *consumers, *guests])
+        # Transactions behind consumers: what they give back is for those of others. And before
+        # producers: whoever comes under such a name sends again what was not committed.
+        self._take_steps([self._topic_lists.close, *consumers, *guests, *producers])
         self._server.forget_session(self)
 
     def _take_steps(self, steps: list[Callable[[], object]]) -> None:

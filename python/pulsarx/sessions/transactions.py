@@ -88,24 +88,24 @@ class SessionTransactions:
         if found is None:
             self._answer_again(values, committed)
             return
-        if found.ends_as not in (None, committed):
+        if found.asked not in (None, committed):
             raise errors.InvalidTxnStatusError(
                 detail=f"{_verb(committed)} transaction {found}: to {_verb(not committed)} it has "
                 "failed, and may be done all the same; ask for that again"
             )
         end = self._runtime.transactions.commit if committed else self._runtime.transactions.abort
-        found.ends_as = committed
-        try:
-            end(found)
-        except errors.StorageFullError:
-            found.ends_as, found.is_open = None, True  # nothing was decided
-            raise
+        end(found)
 
     def _answer_again(self, values: Values, committed: bool) -> None:
         """It is not open. A client asks once more where it has lost the answer, and gets the first
         one."""
         number = values["least"]
-        known = self._runtime.transactions.was_committed(number)
+        coordinator, role = self._runtime.transactions, self._proof.role
+        known = coordinator.was_committed(number)
+        if role is not None and not self._proof.is_superuser and (
+            not coordinator.was_opened_by(number, role)
+        ):  # fmt: skip
+            known = None  # as one that is open is not there for others
         if known is None:
             raise _not_found(values["most"], number)
         if known != committed:

@@ -17,6 +17,7 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -33,6 +34,13 @@ from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 cdef bint is_met_again(object error, uint64_t raised) except -1:
     return signals_raised() == raised and (
         isinstance(error, (errors.PulsarException, MemoryError, ImportError)))
+
+
+cdef int failed_within(TransactionCore transaction, object error) except -1:
+    """An acknowledgement in a transaction failed, but for being too late."""
+    if not isinstance(error, errors.InvalidTxnStatusError):
+        transaction.fail(error)
+    return 0
 
 
 cdef class ConsumerCore:
@@ -320,11 +328,11 @@ cdef class ConsumerCore:
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
-        if self.state != CONSUMER_OPEN:
-            self.check_open()
         if transaction is not None:
             self.acknowledge_within(transaction, [message])
             return
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
         self.find(message, &ledger_id, &first, &count)
         if count:
             self.record(ledger_id, first, count)
@@ -333,11 +341,11 @@ cdef class ConsumerCore:
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
-        if self.state != CONSUMER_OPEN:
-            self.check_open()
         if transaction is not None:
             self.acknowledge_through_within(transaction, message)
             return
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
         if self.dispatcher.has_several:
             raise errors.CumulativeAcknowledgementNotAllowedError(
                 detail=f"acknowledge cumulatively on {self.dispatcher.topic_name}: several "
@@ -350,7 +358,9 @@ cdef class ConsumerCore:
     # In transactions ------------------------------------------------------------------------------
 
     cdef int check_transacts(self) except -1:
-        """Raise where acknowledgements are in no transaction."""
+        """Raise where acknowledgements are in no transaction, or it is closed."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
         if self.dispatcher.keeps_nothing:
             raise errors.NotAllowedError(
                 detail=f"acknowledge in a transaction on {self.dispatcher.topic_name}: the topic "
@@ -368,20 +378,35 @@ cdef class ConsumerCore:
         return 0
 
     cdef int acknowledge_within(self, object transaction, list messages) except -1:
-        """Acknowledge messages in a transaction, all of them or none."""
+        """Acknowledge messages in a transaction, all of them or none. What fails makes it fail."""
+        cdef TransactionCore within = transaction_of(transaction)
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
         cdef list runs = []
-        self.check_transacts()
-        for message in messages:
-            self.find_in(message, &ledger_id, &first, &count)
-            runs.append((ledger_id, first, count))
-        return self.acknowledge_runs_within(transaction, runs)
+        try:
+            self.check_transacts()
+            for message in messages:
+                self.find_in(message, &ledger_id, &first, &count)
+                runs.append((ledger_id, first, count))
+            self.add_within(within, runs)
+        except (errors.PulsarException, MemoryError) as error:
+            failed_within(within, error)
+            raise
+        return 0
 
     cdef int acknowledge_runs_within(self, object transaction, list runs) except -1:
+        cdef TransactionCore within = transaction_of(transaction)
+        try:
+            self.check_transacts()
+            self.add_within(within, runs)
+        except (errors.PulsarException, MemoryError) as error:
+            failed_within(within, error)
+            raise
+        return 0
+
+    cdef int add_within(self, TransactionCore transaction, list runs) except -1:
         cdef TransactionAcks acks
-        self.check_transacts()
         if not runs:
             return 0
         if self.core.tracker is None:    # another process has it
@@ -395,6 +420,15 @@ cdef class ConsumerCore:
         return 0
 
     cdef int acknowledge_through_within(self, object transaction, object message) except -1:
+        cdef TransactionCore within = transaction_of(transaction)
+        try:
+            self.add_through_within(within, message)
+        except (errors.PulsarException, MemoryError) as error:
+            failed_within(within, error)
+            raise
+        return 0
+
+    cdef int add_through_within(self, TransactionCore transaction, object message) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
@@ -592,7 +626,7 @@ cdef class ConsumerCore:
         cdef uint64_t count = 0
         cdef uint64_t message
         cdef object other
-        if self.state != CONSUMER_OPEN:
+        if self.state != CONSUMER_OPEN and transaction is None:
             self.check_open()
         if type(messages) is not list:
             runs = getattr(messages, "runs", None)

@@ -24,6 +24,7 @@ from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signa
 from pulsarx._pycore.ground.waits cimport sleep_on, sleep_on_any
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
 
 cdef enum MultiConsumerState:
     MULTI_OPEN = 1
@@ -425,7 +426,8 @@ cdef class MultiConsumerCore:
             self.check_open()
         consumer = self.consumer_of(message)
         if transaction is not None:
-            self.of_transaction(consumer, message).acknowledge(message, transaction)
+            self.of_transaction(transaction, consumer, message).acknowledge(
+                message, transaction)
         elif consumer is not None:
             consumer.acknowledge(message)
 
@@ -433,16 +435,20 @@ cdef class MultiConsumerCore:
         self.check_open()
         consumer = self.consumer_of(message)
         if transaction is not None:
-            self.of_transaction(consumer, message).acknowledge_cumulative(message, transaction)
+            self.of_transaction(transaction, consumer, message).acknowledge_cumulative(
+                message, transaction)
         elif consumer is not None:
             consumer.acknowledge_cumulative(message)
 
-    cdef object of_transaction(self, object consumer, object message):
+    cdef object of_transaction(self, object transaction, object consumer, object message):
         """The consumer of a message that a transaction acknowledges, which must be there."""
+        cdef TransactionCore within = transaction_of(transaction)
         if consumer is None:
-            raise errors.TransactionConflict(
+            error = errors.TransactionConflict(
                 detail=f"acknowledge {message} in a transaction: it is acknowledged already, and "
                 "trimmed")
+            within.fail(error)
+            raise error
         return consumer
 
     def acknowledge_many(self, messages, transaction=None) -> None:
@@ -459,7 +465,7 @@ cdef class MultiConsumerCore:
         for message in messages:
             consumer = self.consumer_of(message)
             if transaction is not None:
-                consumer = self.of_transaction(consumer, message)
+                consumer = self.of_transaction(transaction, consumer, message)
             if consumer is not None:
                 by_consumer.setdefault(id(consumer), (consumer, []))[1].append(message)
         for consumer, of_topic in by_consumer.values():

@@ -238,6 +238,18 @@ def abort_transaction(SubscriptionCore core not None, object transaction not Non
     return dispatcher is not None
 
 
+def reopen_transaction(SubscriptionCore core not None, object transaction not None) -> None:
+    """Nothing came of the end of a transaction: it may acknowledge more. Takes the mutex."""
+    cdef TransactionAcks acks
+    mutex_lock(&core.mutex)
+    try:
+        acks = core.transacted.find(transaction) if core.transacted is not None else None
+        if acks is not None:
+            acks.is_sealed = False
+    finally:
+        mutex_unlock(&core.mutex)
+
+
 def apply_acks(SubscriptionCore core not None, dict data not None) -> None:
     """Acknowledge what transaction_acks answered once, whether it is acknowledged or not. Takes the
     mutex."""

@@ -1,13 +1,14 @@
 # cython: language_level=3
 """Body of open_transactions.pxd."""
 
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_append cimport LedgerHold, ledger_append_switch
+from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
@@ -20,13 +21,65 @@ cdef class TransactionCore:
         self.is_open = True
         self.topics = {}
         self.senders = {}
+        self.under_way = {}
 
-    cdef int require_open(self) except -1:
-        if not self.is_open:
-            reason = "" if self.failure is None else f": {errors.detail_of(self.failure)}"
-            raise errors.InvalidTxnStatusError(
-                detail=f"transaction {self} has ended, or is about to{reason}")
+    cdef int require_taking(self) except -1:
+        if not self.is_open and not self.is_finishing:
+            self.refuse()
         return 0
+
+    cdef int refuse(self) except -1:
+        reason = "" if self.failure is None else f": {errors.detail_of(self.failure)}"
+        raise errors.InvalidTxnStatusError(
+            detail=f"transaction {self} has ended, or is about to{reason}")
+
+    cdef int begin_send(self, object producer) except -1:
+        if not self.is_open:
+            self.refuse()
+        return self.begin_later(producer)
+
+    cdef int begin_later(self, object producer) except -1:
+        self.under_way[producer] = self.under_way.get(producer, 0) + 1
+        return 0
+
+    cdef int end_send(self, object producer) except -1:
+        count = self.under_way.get(producer, 0)
+        if count > 1:
+            self.under_way[producer] = count - 1
+        else:
+            self.under_way.pop(producer, None)
+            if not self.under_way:
+                self.wake_waiting()
+        return 0
+
+    def wait_for_sends(self) -> None:
+        """Return when no send is under way, or it has ended."""
+        while self.under_way and not self.is_ended:
+            if self.quiet is None:
+                self.quiet = Latch()
+            quiet = self.quiet
+            if self.under_way and not self.is_ended:
+                quiet.wait()
+
+    def wake_waiting(self) -> None:
+        """Its end need not wait any longer: no send is under way, or it has ended."""
+        quiet, self.quiet = self.quiet, None
+        if quiet is not None:
+            quiet.set()
+
+    cdef int entered(self, object sender, int64_t published) except -1:
+        known = self.senders.get(sender)
+        if known is None or known[1] != published:
+            self.senders[sender] = published, published
+        return 0
+
+    cdef int left(self, object sender, int64_t published) except -1:
+        self.senders[sender] = self.senders[sender][0], published
+        return 0
+
+    cdef int64_t before(self, object sender, int64_t published) except? -1:
+        known = self.senders.get(sender)
+        return published if known is None or known[1] != published else known[0]
 
     def require_of(self, runtime) -> None:
         """NotAllowedError: it is not of the folder that this is the runtime of."""
@@ -41,6 +94,14 @@ cdef class TransactionCore:
         if self.failure is None:
             self.failure = error
         return 0
+
+
+cdef TransactionCore transaction_of(object given):
+    if not isinstance(given, TransactionCore):
+        raise TypeError(
+            f"transaction must be what Client.new_transaction returned, or None, and not "
+            f"{type(given).__name__}: {errors.shown(given)}")
+    return given
 
 
 cdef class TransactionPart:
@@ -184,6 +245,20 @@ cdef class OpenTransactions:
             for writer in self.tail.held_writers():
                 seen = writer.c_ledger.visible_messages
                 found += max(atomic_load_u64(&writer.c_ledger.message_count), seen) - seen
+            return found
+        finally:
+            mutex_unlock(&self.mutex)
+
+    def held_size(self) -> int:
+        """Bytes of those messages, in their ledgers."""
+        cdef LedgerWriter writer
+        cdef uint64_t end
+        cdef uint64_t found = 0
+        mutex_lock(&self.mutex)
+        try:
+            for writer in self.tail.held_writers():
+                end = atomic_load_u64(&writer.c_ledger.visible_end)
+                found += max(<uint64_t>writer.end, end) - end
             return found
         finally:
             mutex_unlock(&self.mutex)

@@ -168,22 +168,41 @@ cdef class Batcher:
             mutex_unlock(&self.publisher.mutex)
 
     cdef int join(self, TransactionCore transaction) except -1:
+        cdef TransactionCore before = self.publisher.transaction
         self.close_for_ids()
-        cdef int64_t stored = -1
         self.publisher.join(transaction)
-        if transaction is not None and self not in transaction.senders:
-            if self.numbers.sequences is not None:
-                stored = self.numbers.sequences.stored
-            transaction.senders[self] = [stored, -1]
+        if before is not None:
+            before.left(self, self.publisher.published_sequence_id)
+        if transaction is not None:
+            transaction.entered(self, self.publisher.published_sequence_id)
         return 0
 
     cdef int note_stored(self, int64_t last, list ids, bint more_follow,
                          int64_t now_ms) except -1:
         """An entry is stored, where there are sequences."""
-        self.numbers.sequences.note_stored(last, ids, more_follow, now_ms)
-        if self.publisher.transaction is not None:
-            self.publisher.transaction.senders[self][1] = last
-        return 0
+        return self.numbers.sequences.note_stored(last, ids, more_follow, now_ms,
+                                                  self.publisher.transaction)
+
+    def finish(self, TransactionCore transaction not None, bint confirmed) -> object:
+        """Send what is open of a transaction that ends, and return when all of it is confirmed,
+        where that is wanted: what failed, or None. What failed of others is left to their flush."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if self.nested is not None:
+                self.send_nested()
+            if self.publisher.transaction is transaction:
+                self.close_for_ids()
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+        return self.publisher.confirm_within(transaction) if confirmed else None
+
+    def look_again(self) -> None:
+        """A transaction has ended: see EntryPublisher."""
+        self.publisher.look_again()
+
+    def may_wait(self) -> bool:
+        """Whether this thread may wait for what is queued: nothing of that waits for it."""
+        return self.admission.may_wait()
 
     def leave(self, TransactionCore transaction not None, bint committed) -> None:
         """A transaction has ended: keep it no longer. The sequence ids of what was aborted are new
@@ -192,9 +211,11 @@ cdef class Batcher:
         try:
             if self.publisher.transaction is transaction:
                 self.join(None)
-            before, last = transaction.senders[self]
-            if not committed and self.numbers.sequences is not None:
-                self.numbers.sequences.take_back(before, last)
+            if not committed:
+                self.publisher.published_sequence_id = transaction.before(
+                    self, self.publisher.published_sequence_id)
+            if self.numbers.sequences is not None:
+                self.numbers.sequences.leave(transaction, committed)
         finally:
             mutex_unlock(&self.publisher.mutex)
 
@@ -237,10 +258,13 @@ cdef class Batcher:
 
     cdef bint is_duplicate(self, uint64_t sequence_id, bint awaited) except -1:
         cdef int known = self.numbers.known(sequence_id)
-        if known != KNOWN_ON_ITS_WAY:
-            return known == KNOWN_STORED
-        self.close_open(awaited)
-        return self.numbers.is_stored(sequence_id)
+        if known == KNOWN_ON_ITS_WAY:
+            self.close_open(awaited)
+            known = KNOWN_STORED if self.numbers.is_stored(sequence_id) else KNOWN_NEW
+        if known != KNOWN_STORED:
+            return False
+        self.numbers.sequences.require_decided(<int64_t>sequence_id, self.publisher.transaction)
+        return True
 
     cdef int begin(self, OpenBatch batch) except -1:
         cdef int64_t now_ms = self.clock.monotonic()

@@ -168,7 +168,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         if transaction is not None:
             if self.transacts_in is None:
                 return EntryPublisher.join(self, transaction)
-            transaction.require_open()
+            transaction.require_taking()
             transaction.require_of(self.transacts_in)
         self.transaction = transaction
         return 0
@@ -627,6 +627,19 @@ cdef class ConnectionPublisher(EntryPublisher):
         finally:
             mutex_lock(&self.mutex)
         return 0
+
+    cdef object confirm_within(self, TransactionCore transaction):
+        cdef uint64_t count = self.sent_count
+        self.answered.take()
+        try:
+            while self.answered_count < count and not transaction.is_ended:
+                self.answered.wait()
+        finally:
+            self.answered.give()
+        return None                      # the transaction was told of its own
+
+    cdef int look_again(self) except -1:
+        return self.tell()
 
     cdef int settle(self) except -1:
         return 0                         # the answers come by themselves

@@ -181,15 +181,15 @@ cdef class EntryIntake:
                 self.more_follow = parts.metadata.highest_sequence_id != 0
             if transaction is not None:
                 self.publisher.join(transaction)
-                if self.sequences is not None and self not in transaction.senders:
-                    transaction.senders[self] = [self.sequences.stored, -1]
+                transaction.entered(self, self.publisher.published_sequence_id)
             if self.sequences is not None:
                 self.publish_new(entry, frame, parts, callback)
             else:
                 self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
         finally:
-            if transaction is not None:
+            if transaction is not None and self.publisher.transaction is transaction:
                 self.publisher.join(None)
+                transaction.left(self, self.publisher.published_sequence_id)
             mutex_unlock(&self.publisher.mutex)
         return 0
 
@@ -224,9 +224,7 @@ cdef class EntryIntake:
                 self.chunked.count()
             if self.sequences is not None and not self.is_part:
                 self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
-                                           frame.publish_time_ms)
-                if self.publisher.transaction is not None:
-                    self.publisher.transaction.senders[self][1] = max(self.ids)
+                                           frame.publish_time_ms, self.publisher.transaction)
         finally:
             PyMem_Free(room)
         return 0
@@ -235,9 +233,11 @@ cdef class EntryIntake:
         """A transaction has ended: see Batcher."""
         mutex_lock(&self.publisher.mutex)
         try:
-            before, last = transaction.senders[self]
-            if not committed and self.sequences is not None:
-                self.sequences.take_back(before, last)
+            if not committed:
+                self.publisher.published_sequence_id = transaction.before(
+                    self, self.publisher.published_sequence_id)
+            if self.sequences is not None:
+                self.sequences.leave(transaction, committed)
         finally:
             mutex_unlock(&self.publisher.mutex)
 
@@ -265,6 +265,8 @@ cdef class EntryIntake:
             if sequence_id > highest or not self.sequences.is_stored(sequence_id):
                 kept.append(at)
                 highest = max(highest, <int64_t>sequence_id)
+            elif sequence_id <= self.sequences.stored:
+                self.sequences.require_decided(sequence_id, self.publisher.transaction)
         if not kept:
             return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), told_of(callback))
         if len(kept) == len(self.ids):

@@ -38,6 +38,7 @@ cdef class Receipt:
     cdef uint32_t left_out               # messages of the entry that were stored before it
     cdef bint awaited                    # a send waits for it
     cdef Receipt first_chunk             # of the first entry of a message in chunks; else None
+    cdef TransactionCore transaction     # that it is of; None: of none, or it is durable at once
 
     cdef int place_in_stored(self, int place) except -2
     """The place of a message of the entry among those that were stored; -1: it was left out, as a
@@ -80,6 +81,13 @@ cdef class EntryPublisher:
     cdef int join(self, TransactionCore transaction) except -1
     """Let what is published from now on belong to a transaction; None: to none. Nothing waits to be
     published. InvalidTxnStatusError, OperationNotSupported, NotAllowedError: nothing changes."""
+
+    cdef object confirm_within(self, TransactionCore transaction)
+    """Return when what was published in a transaction is confirmed, or that has ended: what failed,
+    or None. What failed of others is told by their flush. Mutex not held."""
+
+    cdef int look_again(self) except -1
+    """A transaction has ended: whoever is in confirm_within looks again."""
 
     cdef int release(self, Receipt receipt) except -1
     """Free what the receipt has reserved of the memory limit."""
@@ -152,7 +160,6 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef object failure                  # of a flush no caller waited for; told by the next one
     cdef uint32_t durability
     cdef bint forked                     # in a child: nothing is touched
-    cdef uint64_t appended_at            # offset of the entry appended last
     cdef object __weakref__
 
     cdef int append_joined(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1

@@ -77,6 +77,12 @@ cdef class EntryPublisher:
         self.transaction = None
         return 0
 
+    cdef object confirm_within(self, TransactionCore transaction):
+        return None
+
+    cdef int look_again(self) except -1:
+        return 0
+
     cdef int release(self, Receipt receipt) except -1:
         cdef int64_t size = receipt.reserved
         receipt.reserved = 0
@@ -217,6 +223,7 @@ cdef class LedgerPublisher(EntryPublisher):
             self.release(receipt)
         if self.durability == DURABILITY_SYNC:
             receipt.awaited = awaited
+            receipt.transaction = self.transaction
             if self.send_timeout_ms:
                 receipt.expires_ms = self.clock.monotonic() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
@@ -299,6 +306,9 @@ cdef class LedgerPublisher(EntryPublisher):
             else:
                 status = append_to(&writer.c_ledger, frame, entry, &offset, quietly)
             if status == STATUS_OK:
+                if self.transaction is not None:     # first: it holds readers back from now on
+                    (<OpenTransactions>self.tail.transactions).note(
+                        self.transaction, writer, offset, frame)
                 break
             # Refused without an error: another producer has just begun to roll the ledger over.
             if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
@@ -306,7 +316,6 @@ cdef class LedgerPublisher(EntryPublisher):
                 self.tail.roll_over(writer, at_ms)
                 continue
             self.refuse(status, writer, frame)
-        self.appended_at = offset
         receipt.writer = writer
         receipt.ledger_id = writer.ledger_id
         receipt.entry_id = frame.entry_id
@@ -319,7 +328,7 @@ cdef class LedgerPublisher(EntryPublisher):
 
     cdef int join(self, TransactionCore transaction) except -1:
         if transaction is not None:
-            transaction.require_open()
+            transaction.require_taking()
             transaction.require_of(self.tail.managed_ledger.runtime)
             if self.tail.transactions is None:
                 self.tail.transactions = OpenTransactions(self.tail)
@@ -332,7 +341,9 @@ cdef class LedgerPublisher(EntryPublisher):
         open.enter(self.transaction)
         try:
             self.append(frame, entry, receipt)
-            open.note(self.transaction, receipt.writer, self.appended_at, frame)
+        except MemoryError as error:
+            self.transaction.fail(error)     # the entry may be stored, and its send is told this
+            raise
         finally:
             open.leave(self.transaction)
         return 0
@@ -514,6 +525,8 @@ cdef class LedgerPublisher(EntryPublisher):
             told = callback_count(callbacks) + (1 if receipt.awaited else 0)
             if receipt.message_count > told:
                 self.failure = self.timeout()
+            if receipt.transaction is not None:
+                receipt.transaction.fail(self.timeout())
             self.timed_out = receipt     # in front of the flush that looks for it
             self.completions.expect(self)
             if callbacks:
@@ -548,6 +561,8 @@ cdef class LedgerPublisher(EntryPublisher):
                        > receipt.entry_id)
             if not durable and receipt.message_count > callback_count(callbacks):
                 self.failure = error
+            if not durable and receipt.transaction is not None:
+                receipt.transaction.fail(error)
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                       receipt.message_count, None if durable else error,
@@ -563,6 +578,11 @@ cdef class LedgerPublisher(EntryPublisher):
         # Taken last: a flush that no caller waits for has nothing in hand that this one must tell.
         failure, self.failure = self.failure, None
         return failure if failed is None else failed
+
+    cdef object confirm_within(self, TransactionCore transaction):
+        failed = self.flush_pending()
+        # What has timed out may be of others; a transaction is told of its own.
+        return None if isinstance(failed, errors.Timeout) else failed
 
     cdef object flush_pending(self):
         cdef Receipt newest = None

@@ -89,6 +89,8 @@ cdef class ProducerCore(Batcher):
     cdef bint sends_plain(self) noexcept
     cdef int arm_queued(self, int64_t look_ms, bint held) except -1
     cdef object id_of(self, Receipt receipt, uint32_t index)
+    cdef list send_in_batches(self, list contents, object keys, object properties,
+                              object event_timestamps, object transaction)
     cdef list send_by_arrival(self, list contents, object keys, object properties,
                               object event_timestamps, object transaction, list receipts)
     cdef list send_by_key(self, list contents, object keys, object properties,

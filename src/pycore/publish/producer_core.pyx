@@ -25,7 +25,7 @@ from pulsarx._pycore.ground.mutex cimport (
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.ground.weak_reference cimport referent
-from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.admission cimport (
     MUST_WAIT, PRODUCER_HELD, PRODUCER_OPEN, Wait,
@@ -100,47 +100,57 @@ cdef class ProducerCore(Batcher):
              deliver_at=None,
              deliver_after=None, *, transaction=None):
         cdef Receipt receipt = Receipt.__new__(Receipt)
+        cdef TransactionCore within = None
         cdef OpenBatch batch
         cdef uint32_t index = 0
         cdef bint taken = False
-        if self.has_queued and not is_within(&self.publisher.mutex, PyThread_get_thread_ident()):
-            self.wait_for_queued()
-        if not mutex_enter(&self.publisher.mutex):
-            self.keep_nested(content, None, (
-                properties, partition_key, ordering_key, sequence_id, replication_clusters,
-                disable_replication, event_timestamp, deliver_at, deliver_after, transaction))
-            return message_id_new(-1, -1, -1, -1, 0)
+        if transaction is not None:
+            within = transaction_of(transaction)
+            within.begin_send(self)
         try:
-            if self.nested is not None:
-                self.send_nested()
-            if self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
-                           replication_clusters, disable_replication, event_timestamp, deliver_at,
-                           deliver_after, transaction, receipt, True, NULL, &taken) == IN_BATCH:
-                batch = self.open if self.keyed is None else self.keyed.last
-                index = batch.batch.message_count - 1
-                if batch.receipt is None:
-                    batch.receipt = receipt
-                receipt = batch.receipt
-                if self.keyed is not None:
-                    self.keyed.awaited = batch
-                self.close_open(True)
-        except BaseException as error:
-            self.publisher.nobody_waits()    # for a batch before that went out with this call
-            if transaction is not None:
-                note_failed(transaction, error)
-            raise
-        finally:
-            if self.keyed is not None:
-                self.keyed.awaited = None
-            mutex_unlock(&self.publisher.mutex)
-        if self.publisher.confirms_later:
+            if self.has_queued and not is_within(&self.publisher.mutex,
+                                                 PyThread_get_thread_ident()):
+                self.wait_for_queued()
+            if not mutex_enter(&self.publisher.mutex):
+                self.keep_nested(content, None, (
+                    properties, partition_key, ordering_key, sequence_id, replication_clusters,
+                    disable_replication, event_timestamp, deliver_at, deliver_after, transaction))
+                return message_id_new(-1, -1, -1, -1, 0)
             try:
-                self.publisher.wait(receipt)
-            except errors.PulsarException as error:
+                if self.nested is not None:
+                    self.send_nested()
+                if self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
+                               replication_clusters, disable_replication, event_timestamp,
+                               deliver_at, deliver_after, transaction, receipt, True, NULL,
+                               &taken) == IN_BATCH:
+                    batch = self.open if self.keyed is None else self.keyed.last
+                    index = batch.batch.message_count - 1
+                    if batch.receipt is None:
+                        batch.receipt = receipt
+                    receipt = batch.receipt
+                    if self.keyed is not None:
+                        self.keyed.awaited = batch
+                    self.close_open(True)
+            except BaseException as error:
+                self.publisher.nobody_waits()    # for a batch before that went out with this call
                 if transaction is not None:
                     note_failed(transaction, error)
                 raise
-        return self.id_of(receipt, index)
+            finally:
+                if self.keyed is not None:
+                    self.keyed.awaited = None
+                mutex_unlock(&self.publisher.mutex)
+            if self.publisher.confirms_later:
+                try:
+                    self.publisher.wait(receipt)
+                except errors.PulsarException as error:
+                    if transaction is not None:
+                        note_failed(transaction, error)
+                    raise
+            return self.id_of(receipt, index)
+        finally:
+            if within is not None:
+                within.end_send(self)
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
@@ -172,13 +182,21 @@ cdef class ProducerCore(Batcher):
             deliver_after=None, *, transaction=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
         cdef Wait wait
+        cdef TransactionCore within = None
         cdef tuple rest = (properties, partition_key, ordering_key, sequence_id,
                            replication_clusters, disable_replication, event_timestamp, deliver_at,
                            deliver_after, transaction)
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
-        if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
-            self.queue_send(content, callback, rest)
+        if transaction is not None:
+            within = transaction_of(transaction)
+            within.begin_send(self)
+        try:
+            if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
+                self.queue_send(content, callback, rest)
+        finally:
+            if within is not None:
+                within.end_send(self)
 
     cdef int send_described(self, object content, object callback, tuple rest,
                             Wait* wait) except -1:
@@ -218,6 +236,8 @@ cdef class ProducerCore(Batcher):
     cdef int keep_nested(self, object content, object callback, tuple rest) except -1:
         if self.nested is None:
             self.nested = []
+        if rest[9] is not None:
+            transaction_of(rest[9]).begin_later(self)
         self.nested.append((content, callback, rest))
         # Whoever takes the mutex next sends it; should nobody come, that job does.
         self.publisher.completions.jobs.put(self.send_kept)
@@ -248,11 +268,17 @@ cdef class ProducerCore(Batcher):
                     if signals_raised() != raised:
                         if not taken:
                             kept.insert(0, (content, callback, rest))
+                        elif rest[9] is not None:
+                            (<TransactionCore>rest[9]).end_send(self)
                         raise
                     if not taken:
                         self.give_up(None if callback is None else [-1, callback], 1, False, error)
                     elif callback is None:
                         self.failure = error
+                    if rest[9] is not None:
+                        note_failed(rest[9], error)
+                if rest[9] is not None:
+                    (<TransactionCore>rest[9]).end_send(self)
         finally:
             if kept:                         # interrupted: they go out with the next call
                 self.nested = kept if self.nested is None else kept + self.nested
@@ -270,6 +296,8 @@ cdef class ProducerCore(Batcher):
             try:
                 self.wait_for_place()
             except errors.PulsarException as error:
+                if rest[9] is not None:
+                    note_failed(rest[9], error)
                 if callback is None or isinstance(error, NEVER_TOLD):
                     raise
                 self.tell(callback, error)
@@ -287,6 +315,8 @@ cdef class ProducerCore(Batcher):
             send.expires_ms = self.clock.monotonic() + self.admission.send_timeout_ms
         if self.queued is None:
             self.queued = deque()
+        if rest[9] is not None:
+            (<TransactionCore>rest[9]).begin_later(self)
         self.has_queued = True               # what comes now goes behind it
         self.plain_sends = False
         self.queued.append(send)
@@ -326,6 +356,11 @@ cdef class ProducerCore(Batcher):
         return 0
 
     cdef int end_queued(self, QueuedSend send, object error) except -1:
+        cdef TransactionCore within = send.rest[9]
+        if within is not None and not send.ended:
+            if error is not None:
+                note_failed(within, error)
+            within.end_send(self)
         send.ended = True
         if send.end is not None:
             send.end.set()
@@ -348,6 +383,25 @@ cdef class ProducerCore(Batcher):
         if not last.ended:
             last.end.wait()
         return 0
+
+    def drop_queued(self, TransactionCore transaction not None) -> None:
+        """A transaction is aborted: what is queued of it is not sent."""
+        cdef QueuedSend send
+        for send in list(self.queued) if self.queued is not None else ():
+            if send.rest[9] is not transaction:
+                continue
+            try:
+                self.queued.remove(send)
+            except ValueError:
+                continue                     # another thread has it in hand
+            error = None
+            if send.callback is not None:
+                error = errors.InvalidTxnStatusError(
+                    detail=f"send to {self.topic_name}: transaction {transaction} was aborted "
+                    "while it waited")
+            self.end_queued(send, error)
+        if self.admission.resume_call is not None:
+            self.admission.resume_call()
 
     def resume_queued(self) -> None:
         """Send what is queued, in order, as far as there is room; a job of the callbacks' thread.
@@ -545,7 +599,7 @@ cdef class ProducerCore(Batcher):
         if self.publisher.transaction is not transaction:
             self.join(transaction)
         elif transaction is not None:
-            (<TransactionCore>transaction).require_open()
+            (<TransactionCore>transaction).require_taking()
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if not (self.bytes_schema and type(content) is bytes):
@@ -623,6 +677,26 @@ cdef class ProducerCore(Batcher):
                   transaction=None) -> list:
         cdef list contents = payloads if type(payloads) is list else list(payloads)
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef TransactionCore within = None
+        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
+                event_timestamps)):
+            if isinstance(column, str):
+                raise ValueError(f"{name} is a str; give a list, one element a message")
+            if column is not None and len(column) != count:
+                raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
+        if transaction is not None:
+            within = transaction_of(transaction)
+            within.begin_send(self)
+        try:
+            return self.send_in_batches(contents, keys, properties, event_timestamps, transaction)
+        finally:
+            if within is not None:
+                within.end_send(self)
+
+    cdef list send_in_batches(self, list contents, object keys, object properties,
+                              object event_timestamps, object transaction):
+        """send_many, whose arguments are checked."""
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef list receipts = []
         cdef list ids
         cdef Receipt receipt
@@ -633,12 +707,6 @@ cdef class ProducerCore(Batcher):
         cdef uint32_t index
         cdef bint in_order
         cdef bint some_lost
-        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
-                event_timestamps)):
-            if isinstance(column, str):
-                raise ValueError(f"{name} is a str; give a list, one element a message")
-            if column is not None and len(column) != count:
-                raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         if self.has_queued:
             self.wait_for_queued()
         refused = None
@@ -713,7 +781,7 @@ cdef class ProducerCore(Batcher):
                 if self.publisher.transaction is not transaction:
                     self.join(transaction)
                 elif transaction is not None:
-                    (<TransactionCore>transaction).require_open()
+                    (<TransactionCore>transaction).require_taking()
                 try:
                     at = self.fill_batch(self.open, contents, at, keys, properties,
                                          event_timestamps, plain)
@@ -888,7 +956,9 @@ cdef class ProducerCore(Batcher):
 
 cdef int note_failed(object transaction, object error) except -1:
     """A send in a transaction failed."""
-    if isinstance(transaction, TransactionCore) and isinstance(error, errors.PulsarException):
+    if isinstance(transaction, TransactionCore) and isinstance(
+            error, (errors.PulsarException, MemoryError)) and not isinstance(
+            error, errors.InvalidTxnStatusError):
         (<TransactionCore>transaction).fail(error)
     return 0
 

@@ -234,10 +234,9 @@ def end_transaction(
     ended_ms: int,
     messages: dict[str, list[list[int]]],
     acknowledged: list[list[Any]],
-    settled: list[int],
 ) -> Operation:
     """messages: by topic: ledger id, first message, and behind the last, of each run. acknowledged:
-    see EndedTransaction. settled: transactions whose acknowledgements the cursors keep by now."""
+    see EndedTransaction."""
     return {
         "op": "end_transaction",
         "number": number,
@@ -245,13 +244,13 @@ def end_transaction(
         "ended_ms": ended_ms,
         "messages": messages,
         "acknowledged": acknowledged,
-        "settled": settled,
+        "settled": [],
     }
 
 
-def settle_transactions(numbers: list[int]) -> Operation:
-    """The cursors keep what these transactions acknowledged."""
-    return {"op": "settle_transactions", "numbers": numbers}
+def settle_cursors(cursor_ids: list[int]) -> Operation:
+    """These cursors keep what transactions acknowledged there, or were moved since."""
+    return {"op": "settle_transactions", "numbers": [], "cursor_ids": cursor_ids}
 
 
 def abort_messages(topic: str, ledger_id: int, runs: list[list[int]]) -> Operation:

@@ -472,7 +472,17 @@ def _abort_messages(draft: CatalogueDraft, fields: Operation) -> None:
 
 
 def _settle_transactions(draft: CatalogueDraft, fields: Operation) -> None:
+    """numbers: transactions of which all cursors keep what was acknowledged. cursor_ids: cursors
+    that keep what all transactions acknowledged."""
     _settle(draft, fields["numbers"])
+    cursor_ids = set(fields["cursor_ids"])
+    for each in list({**draft.state.ended, **draft.ended}.values()) if cursor_ids else ():
+        if each is not None and any(row[0] in cursor_ids for row in each.acknowledged):
+            left = [row for row in each.acknowledged if row[0] not in cursor_ids]
+            draft.ended[each.number] = EndedTransaction(
+                each.number, each.committed, each.ended_ms, left
+            )
+    _forget_ended(draft)
 
 
 def _settle(draft: CatalogueDraft, numbers: list[int]) -> None:
@@ -748,7 +758,11 @@ TOPIC_OPERATIONS: dict[str, Any] = {
         },
         {},
     ),
-    "settle_transactions": (_settle_transactions, {"numbers": "list"}, {}),
+    "settle_transactions": (
+        _settle_transactions,
+        {"numbers": "list"},
+        {"cursor_ids": ("list", [])},
+    ),
     "abort_messages": (
         _abort_messages,
         {"topic": "text", "ledger_id": "id", "runs": "list"},

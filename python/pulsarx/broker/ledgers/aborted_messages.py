@@ -31,31 +31,45 @@ class AbortedMessages:
         }
         tail.aborted = self._runs
         # Not passed over by subscriptions yet, as transactions in front of them are open.
-        self._unpassed: tuple[Run, ...] = ()
+        self._unpassed: dict[Run, bool] = {}
         # Called when a transaction has ended, with what subscriptions are to pass over since.
         self.passed_over: Callable[[list[Run]], object] | None = None
 
     def add(self, runs: list[list[int]]) -> None:
         """A transaction was aborted; readers do not see its messages yet."""
-        made = {each: list(found) for each, found in self._runs.items()}
         for ledger_id, first, end in runs:
-            made[ledger_id] = sorted({*made.get(ledger_id, ()), (first, end)})
-            self._unpassed = tuple({*self._unpassed, (ledger_id, first, end)})
-        self._runs = self._tail.aborted = made
+            self._unpassed[ledger_id, first, end] = True
+        for ledger_id in {each[0] for each in runs}:
+            found = {(first, end) for each, first, end in runs if each == ledger_id}
+            # Readers look into the list that is there.
+            self._runs[ledger_id] = sorted(found.union(self._runs.get(ledger_id, ())))
 
     def all_passed(self) -> list[Run]:
         """The runs in front of all that open transactions hold back."""
         return [
             (ledger_id, first, end)
-            for ledger_id, runs in self._runs.items()
+            for ledger_id, runs in list(self._runs.items())
             for first, end in runs
             if (ledger_id, first, end) not in self._unpassed
         ]
 
+    def waiting_ledgers(self) -> set[int]:
+        """The ledgers with runs that subscriptions have not passed over."""
+        return {ledger_id for ledger_id, _, _ in list(self._unpassed)}
+
+    def forget(self, ledger_ids: list[int]) -> None:
+        """These ledgers are gone."""
+        for each in ledger_ids:
+            self._runs.pop(each, None)
+        gone = set(ledger_ids)
+        for run in [each for each in list(self._unpassed) if each[0] in gone]:
+            self._unpassed.pop(run, None)
+
     def pass_up_to(self, counts: dict[int, int]) -> None:
         """Readers see so many messages of each ledger by now."""
-        passed = [each for each in self._unpassed if each[2] <= counts.get(each[0], 0)]
-        self._unpassed = tuple(each for each in self._unpassed if each not in passed)
+        passed = [each for each in list(self._unpassed) if each[2] <= counts.get(each[0], 0)]
+        for each in passed:
+            self._unpassed.pop(each, None)
         if self.passed_over is not None:
             self.passed_over(passed)
 

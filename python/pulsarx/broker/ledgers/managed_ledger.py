@@ -838,6 +838,7 @@ class ManagedLedger(LedgerList):
             *(each for each in removed if each not in aside and not records[each].merged_id)
         )
         self._remove_merged(emptied)
+        self.aborted.forget(removed)
         return removed
 
     def _remove_merged(self, merged_ids: list[int]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 
 from pulsarx import errors
@@ -56,6 +57,7 @@ _BEHIND_ALL = (1 << 64) - 1  # no ledger has this id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
@@ -316,9 +318,6 @@ class Subscription:
     def seek(self, find: Callable[[], Position]) -> None:
         """Move to the position found: everything before counts as acknowledged, everything from it
         on as not. Durable on return."""
-        coordinator = self.runtime.transactions_if_any
-        if coordinator is not None:
-            coordinator.settle()  # else a kill behind the seek undid it for what was committed
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
             self.touch()
@@ -327,16 +326,23 @@ class Subscription:
                 add = partial(add_survivors, self.tracker, self.topic.ledger, position)
                 self.core.locked(add)
             try:
-                if self.topic.ledger.ledgers() or position[0] in self.tracker.ledger_ids:
-                    self.dispatcher.reset(*position)
-                else:  # nothing was published that could count as acknowledged
-                    self.dispatcher.move(*position)
+                with self._forgetting_transactions():
+                    if self.topic.ledger.ledgers() or position[0] in self.tracker.ledger_ids:
+                        self.dispatcher.reset(*position)
+                    else:  # nothing was published that could count as acknowledged
+                        self.dispatcher.move(*position)
                 aborted = self.topic.ledger.aborted.all_passed()
                 if aborted:
                     self.pass_aborted(aborted)
             finally:  # a seek that failed begins to read anew as well
                 self.dispatcher.settled()
                 self.topic.ledger.tail.wake()
+
+    def _forgetting_transactions(self) -> AbstractContextManager[None]:
+        """What transactions acknowledged is not applied again behind a seek."""
+        if not self.runtime.catalogue.state.next_transaction:
+            return nullcontext()  # there never was one
+        return self.runtime.transactions.moving(self)
 
     def acknowledge_before(self, position: Position, *, expired: bool = False) -> bool:
         """Acknowledge everything before the position, durably; False: it was before. Consumers that
@@ -570,6 +576,10 @@ class Subscription:
         }
         now_ms = self.runtime.clock.now_ms()
         found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
+        held = self.topic.ledger.tail.transactions
+        if held is not None:  # as in Pulsar, what waits for open transactions is in the backlog
+            found["msg_backlog"] += held.held_messages()
+            found["backlog_size"] += held.held_size()
         found |= self.dispatcher.statistics()
         found["msg_out_counter"] = self.core.given_messages
         found["bytes_out_counter"] = self.core.given_size
@@ -613,6 +623,10 @@ class Subscription:
         Shared and Key_Shared: to any consumer. Exclusive and Failover: in order, before anything
         else, as far as it was delivered; to a consumer of another process with all behind it."""
         transaction_steps.abort_transaction(self.core, transaction)
+
+    def reopen_transaction(self, transaction: object) -> None:
+        """Nothing came of its end: it may acknowledge more here."""
+        transaction_steps.reopen_transaction(self.core, transaction)
 
     def apply_acks(self, data: dict[str, Any]) -> None:
         """Acknowledge what transaction_acks answered: of a record that may be applied already."""

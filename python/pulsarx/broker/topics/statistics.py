@@ -49,6 +49,9 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     record = topic.ledger.record()
     publishers = topic.publisher_statistics()
     published = topic.published_since_opened()
+    known = topic.tail.transactions
+    if known is not None and topic.rates is not None:
+        published = published[0] + known.held_messages(), published[1] + known.held_size()
     held = topic.held_by_leases
     found: dict[str, Any] = {
         "topic": topic.name,

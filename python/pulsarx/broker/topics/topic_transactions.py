@@ -47,6 +47,7 @@ class TopicTransactions:
             for cursor_id, individual, cumulative in each.acknowledged:
                 if cursor_id == record.cursor_id:
                     subscription.apply_acks({"individual": individual, "cumulative": cumulative})
+                    self._runtime.transactions.applied_at(subscription)
 
     def pass_over(self, runs: list[Run]) -> None:
         """A transaction has ended. runs: messages that nobody will see, in front of all that are of

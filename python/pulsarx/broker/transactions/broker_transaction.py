@@ -10,7 +10,7 @@ ABORTED     its messages are never seen                          -
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Lock
+from pulsarx._pycore.ground.locks import Lock, RLock
 from pulsarx._pycore.ledger.open_transactions import TransactionCore
 
 TYPE_CHECKING = False
@@ -34,6 +34,10 @@ class BrokerTransaction(TransactionCore):
         self.opened_ms: int = runtime.clock.now_ms()
         self.timer: Any = None  # of the deadline; None: it is over, or the transaction
         self.joining = Lock()  # of the next, and of the end of is_open
+        self.ending = RLock()  # one end of it at a time; in front of the coordinator's
+        # Whether a commit of the catalogue was tried that says it is committed, or aborted; that
+        # one may be there. None: none was.
+        self.asked: bool | None = None
         # Those in which messages were acknowledged in it.
         self.subscriptions: dict[TransactedSubscription, bool] = {}
 
@@ -77,7 +81,11 @@ class BrokerTransaction(TransactionCore):
             )
 
     def has_timed_out(self) -> None:
-        """Note that its deadline is over: it is aborted."""
+        """Note that its deadline was over: it was aborted."""
+
+    def reopen(self) -> None:
+        """Note that nothing came of its end: it is open as before."""
+        self.is_open = True
 
     def __str__(self) -> str:
         return f"({COORDINATOR},{self.number})"

@@ -11,6 +11,7 @@ process end with it: what they wrote is aborted when its ledgers are recovered.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 
 from pulsarx import errors
@@ -24,7 +25,7 @@ from pulsarx.ground.attempt import attempt, insist
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pulsarx.broker.catalogue.state import CatalogueState
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     Messages = dict[TransactedLedger, list[list[int]]]  # of a transaction, by topic
 
 RESERVED = 1000  # numbers that one commit puts into use
-AGAIN_MS = 1000  # until an abort is tried again that nobody waits for
+AGAIN_MS = 1000  # until an end is tried again that nobody waits for
 SETTLED_AT = 64  # transactions whose acknowledgements the catalogue keeps, at least
 
 
 class TransactionCoordinator:
-    """Calls of the control plane. Its lock orders ends; it is taken before those of topics'
-    transactions, ledgers and subscriptions."""
+    """Calls of the control plane. Its lock orders ends; it is taken behind those of topics, and
+    before those of their transactions, producers, ledgers and subscriptions."""
 
     number = COORDINATOR
 
@@ -56,9 +57,13 @@ class TransactionCoordinator:
         self._numbers = Lock()
         self._next = self._reserved = runtime.catalogue.state.next_transaction
         self._open: dict[int, BrokerTransaction] = {}
-        self._ended: dict[int, bool] = {}  # those committed, and aborted, of this owner
-        # Whose acknowledgements are applied, and may not be flushed.
-        self._unsettled: dict[int, list[TransactedSubscription]] = {}
+        # Those committed, and aborted, of this owner, and whose they were.
+        self._ended: dict[int, tuple[bool, str | None]] = {}
+        # By the ids of their cursors: those with acknowledgements that are applied, and may not be
+        # flushed. Of some others it was not possible to apply them.
+        self._unsettled: dict[int, TransactedSubscription] = {}
+        self._unapplied: set[int] = set()
+        self._since_settled = 0  # transactions
         self.created_count: int = 0
         self.committed_count: int = 0
         self.aborted_count: int = 0
@@ -87,7 +92,7 @@ class TransactionCoordinator:
                     "option max_active_transactions_per_coordinator allows"
                 )
             made = make(self._runtime, number, timeout_ms)
-            made.timer = self._later(timeout_ms, partial(self._time_out, made))
+            made.timer = self._later(timeout_ms, partial(self.end_late, made, timed_out=True))
             self._open[made.number] = made
             self.created_count += 1
         return made
@@ -121,7 +126,15 @@ class TransactionCoordinator:
         """Whether a transaction was committed, or aborted; None: it is open, or ended too long ago,
         or never was, or ended with its process."""
         ended = self._catalogue.state.ended.get(number)
-        return self._ended.get(number) if ended is None else ended.committed
+        if ended is not None:
+            return ended.committed
+        known = self._ended.get(number)
+        return None if known is None else known[0]
+
+    def was_opened_by(self, number: int, role: str) -> bool:
+        """Whether a transaction that has ended is known to be of a role."""
+        known = self._ended.get(number)
+        return known is not None and known[1] == role
 
     # Ending ---------------------------------------------------------------------------------------
 
@@ -129,7 +142,7 @@ class TransactionCoordinator:
         """Let all see what was sent in it, and let what was acknowledged count. Durable on return.
 
         InvalidTxnStatusError: it was aborted. StorageError: what became of it is not known; called
-        again, this goes on.
+        again, this goes on. It is ended at its deadline in any case.
         """
         self._end(transaction, committed=True)
 
@@ -138,60 +151,82 @@ class TransactionCoordinator:
         InvalidTxnStatusError, StorageError: as of commit."""
         self._end(transaction, committed=False)
 
-    def _time_out(self, transaction: BrokerTransaction) -> None:
-        if self._open.get(transaction.number) is not transaction or not transaction.is_open:
-            return  # it has ended, or its owner is about to end it
-        transaction.has_timed_out()
-        self.timeout_count += 1
-        life_log.info("transaction %s is aborted: %d ms are over", transaction,
-                      transaction.timeout_ms)  # fmt: skip
-        self._abort_late(transaction)
-
-    def _abort_late(self, transaction: BrokerTransaction) -> None:
-        """Nobody else will: it is tried until it is done, as readers wait for it."""
-        if self._open.get(transaction.number) is not transaction or not self._runtime.state.is_open:
+    def end_late(self, transaction: BrokerTransaction, *, timed_out: bool = False) -> None:
+        """Nobody else ends it: it is aborted, or ended as was asked for where the catalogue may
+        know of that. It is tried until it is done, as readers wait for it."""
+        if not self._is_open(transaction) or not self._runtime.state.is_open:
             return
         try:
-            self.abort(transaction)
+            self._end(transaction, committed=False, timed_out=timed_out)
         except (errors.PulsarException, MemoryError) as error:
-            life_log.info("transaction %s is aborted later: %s", transaction,
-                          errors.detail_of(error) or error)  # fmt: skip
-            transaction.timer = self._later(AGAIN_MS, partial(self._abort_late, transaction))
+            if self._is_open(transaction):
+                life_log.info("transaction %s is ended later: %s", transaction,
+                              errors.detail_of(error) or error)  # fmt: skip
+                again = partial(self.end_late, transaction, timed_out=timed_out)
+                transaction.timer = self._later(AGAIN_MS, again)
 
-    def _end(self, transaction: BrokerTransaction, *, committed: bool) -> None:
-        with transaction.joining:
-            transaction.is_open = False
-        with self._lock:
-            if self._open.get(transaction.number) is not transaction:
+    def _is_open(self, transaction: BrokerTransaction) -> bool:
+        return self._open.get(transaction.number) is transaction
+
+    def _end(
+        self, transaction: BrokerTransaction, *, committed: bool, timed_out: bool = False
+    ) -> None:
+        with transaction.ending:
+            if not self._is_open(transaction):
                 self._answer_again(transaction, committed)
                 return
+            with transaction.joining:
+                transaction.is_open = False
             transaction.is_ended = True
+            transaction.wake_waiting()
+            was_asked = transaction.asked is not None
+            wanted = committed if transaction.asked is None else transaction.asked
             topics = list(transaction.topics)
             messages = {each.ledgers: each.messages(transaction) for each in topics}
-            # Made by now, as nothing may be left out for want of memory once the catalogue is told.
-            apply = partial(self._apply, transaction, messages)
             try:
-                if committed and self._runtime.durability != "os":
+                # Not under the lock: ends of others need not wait for it.
+                if wanted and self._runtime.durability != "os":
                     for ledger in messages:
                         ledger.flush(sealed=False)
-                self._tell_catalogue(transaction, committed, messages)
+                with self._lock:
+                    self._tell_catalogue(transaction, wanted, messages)
+                    decided = self._decide(transaction, wanted, messages)
             except errors.StorageFullError:
-                transaction.is_ended = False  # nothing was told, so more may be sent in it
+                if self._is_open(transaction) and not timed_out:
+                    self._reopen(transaction)
                 raise
-            # Where an earlier try was not known to have been told, that one counts.
-            told = self._catalogue.state.ended.get(transaction.number)
-            decided = committed if told is None else told.committed
-            self._ended[transaction.number] = decided
-            for number in list(self._ended)[:-ENDED_KEPT]:
-                del self._ended[number]
-            if decided:
-                self.committed_count += 1
-            else:
-                self.aborted_count += 1
-            self._open.pop(transaction.number)
-            insist(apply)
-            if decided != committed:
-                self._answer_again(transaction, committed)
+            for ledger in messages:
+                attempt(partial(show_on, ledger))
+            if timed_out and not was_asked and not decided:
+                self.timeout_count += 1
+                transaction.has_timed_out()
+                life_log.info("transaction %s was aborted: %d ms were over", transaction,
+                              transaction.timeout_ms)  # fmt: skip
+        if decided != committed:
+            self._answer_again(transaction, committed)
+
+    def _decide(self, transaction: BrokerTransaction, wanted: bool, messages: Messages) -> bool:
+        """The catalogue is told: whether it was committed."""
+        # Where an earlier try was not known to have been told, that one counts.
+        told = self._catalogue.state.ended.get(transaction.number)
+        decided = wanted if told is None else told.committed
+        self._ended[transaction.number] = decided, transaction.role
+        for number in list(self._ended)[:-ENDED_KEPT]:
+            del self._ended[number]
+        if decided:
+            self.committed_count += 1
+        else:
+            self.aborted_count += 1
+        self._open.pop(transaction.number)
+        insist(partial(self._apply, transaction, messages))
+        return decided
+
+    def _reopen(self, transaction: BrokerTransaction) -> None:
+        """Nothing was told, so more may be done in it."""
+        for each in list(transaction.subscriptions):
+            each.reopen_transaction(transaction)
+        transaction.is_ended = False
+        transaction.reopen()
 
     def _answer_again(self, transaction: BrokerTransaction, committed: bool) -> None:
         """It has ended: the same end gets the same answer."""
@@ -239,72 +274,128 @@ class TransactionCoordinator:
                 ended_ms=self._runtime.clock.now_ms(),
                 messages=rows,
                 acknowledged=acknowledged,
-                settled=settled,
             )
-            return [end]
+            transaction.asked = committed
+            return [end, changes.settle_cursors(settled)] if settled else [end]
 
-        self._catalogue.commit(operations, flush=self._runtime.durability != "os")
-        for number in settled:
-            self._unsettled.pop(number, None)
+        try:
+            self._catalogue.commit(operations, flush=self._runtime.durability != "os")
+        except errors.StorageFullError:
+            transaction.asked = None
+            raise
+        self._forget_settled(settled)
         if self._runtime.durability == "os":
             self._runtime.flush_catalogue_soon()
 
-    def _apply(
-        self,
-        transaction: BrokerTransaction,
-        messages: Messages,
-    ) -> None:
-        """Do what the catalogue says by now. No step is left out because another one failed.
-        Taken again where memory ran out."""
-        committed = self._ended[transaction.number]
+    def _apply(self, transaction: BrokerTransaction, messages: Messages) -> None:
+        """Do what the catalogue says by now. No step is left out because another one failed, and
+        those that failed are taken again later. Taken again where memory ran out."""
+        committed, _ = self._ended[transaction.number]
         timer, transaction.timer = transaction.timer, None
         if timer is not None:
             timer.cancel()
         if not committed:
             for ledger, runs in messages.items():
                 ledger.aborted.add(runs)  # first: what follows shows all that is not
-        release(transaction, committed)
-        subscriptions = list(transaction.subscriptions)
-        steps: list[Callable[[], object]] = []
-        for each in subscriptions:
-            end = each.commit_transaction if committed else each.abort_transaction
-            steps.append(partial(end, transaction))
-        if committed and subscriptions:
-            self._unsettled[transaction.number] = subscriptions
-        steps += [partial(each.leave, transaction, committed) for each in transaction.senders]
-        steps += [partial(show_on, ledger) for ledger in messages]
-        failure: Exception | None = None
-        for step in steps:
-            failed = attempt(step)
-            failure = failure or failed
-        if failure is not None:
-            raise failure
+        # Sequence ids first: a snapshot of what readers see has those of what was committed.
+        steps: list[Callable[[], object]] = [
+            partial(each.leave, transaction, committed) for each in list(transaction.senders)
+        ]
+        steps.append(partial(release, transaction, committed))
+        for each in list(transaction.subscriptions):
+            steps.append(partial(self._end_at, each, transaction, committed))
+        self._since_settled += bool(committed and transaction.subscriptions)
+        failed = [(step, error) for step in steps if (error := attempt(step)) is not None]
+        if failed:
+            if any(isinstance(error, MemoryError) for _, error in failed):
+                raise MemoryError(f"end transaction {transaction}: out of memory")
+            for _, error in failed:
+                life_log.info("transaction %s has ended, and what follows is done later: %s",
+                              transaction, errors.detail_of(error) or error)  # fmt: skip
+            self._later(AGAIN_MS, partial(self._apply_late, transaction, messages))
+
+    def _apply_late(self, transaction: BrokerTransaction, messages: Messages) -> None:
+        if self._runtime.state.is_open:
+            with self._lock:
+                insist(partial(self._apply, transaction, messages))
+            for ledger in messages:
+                attempt(partial(show_on, ledger))
+
+    def _end_at(
+        self, subscription: TransactedSubscription, transaction: BrokerTransaction, committed: bool
+    ) -> None:
+        if not committed:
+            subscription.abort_transaction(transaction)
+            return
+        record = subscription.record
+        try:
+            subscription.commit_transaction(transaction)
+        except BaseException:
+            if record is not None:
+                self._unapplied.add(record.cursor_id)
+            raise
+        if record is not None:
+            self._unapplied.discard(record.cursor_id)
+        self.applied_at(subscription)
 
     # Acknowledgements that a kill must not undo ---------------------------------------------------
 
+    def applied_at(self, subscription: TransactedSubscription) -> None:
+        """A subscription has all that transactions acknowledged there; its cursor may not be
+        flushed."""
+        if subscription.record is not None:
+            self._unsettled[subscription.record.cursor_id] = subscription
+
     def _take_settled(self) -> list[int]:
-        """Flush the cursors of transactions of before, when there are enough of them; those whose
-        acknowledgements the catalogue need not keep any more."""
-        if len(self._unsettled) < SETTLED_AT:
+        """Flush the cursors of transactions of before, when there are enough of them; those of
+        which the catalogue need not keep acknowledgements any more."""
+        if self._since_settled < SETTLED_AT:
             return []
-        numbers = list(self._unsettled)
-        for each in {one for number in numbers for one in self._unsettled[number]}:
-            if not each.removed:
-                each.tracker.flush()
-        return numbers
+        self._since_settled = 0
+        return self._flushed()
+
+    def _flushed(self) -> list[int]:
+        """The cursors that keep what was acknowledged. One that cannot be flushed stops nobody."""
+        return [
+            cursor_id
+            for cursor_id, each in list(self._unsettled.items())
+            if cursor_id not in self._unapplied and self._is_flushed(each)
+        ]
+
+    def _is_flushed(self, subscription: TransactedSubscription) -> bool:
+        if subscription.removed or subscription.tracker.closed:
+            return True  # closing flushes it
+        return attempt(subscription.tracker.flush) is None
+
+    def _forget_settled(self, cursor_ids: list[int]) -> None:
+        for each in cursor_ids:
+            self._unsettled.pop(each, None)
 
     def settle(self) -> None:
         """Let the catalogue forget acknowledgements: the cursors keep them from now on."""
         with self._lock:
-            numbers = [each.number for each in self._catalogue.state.ended.values()
-                       if each.acknowledged]  # fmt: skip
-            if not numbers:
-                return
-            for each in {one for some in self._unsettled.values() for one in some}:
-                if not each.removed:
-                    each.tracker.flush()
-            self._catalogue.commit([changes.settle_transactions(numbers)])
-            self._unsettled.clear()
+            settled = self._flushed()
+            if self._are_kept(settled):
+                self._catalogue.commit([changes.settle_cursors(settled)])
+            self._forget_settled(settled)
+
+    def _are_kept(self, cursor_ids: list[int]) -> bool:
+        """Whether the catalogue keeps acknowledgements of one of these cursors."""
+        ended = list(self._catalogue.state.ended.values())
+        return any(row[0] in cursor_ids for each in ended for row in each.acknowledged)
+
+    @contextmanager
+    def moving(self, subscription: TransactedSubscription) -> Iterator[None]:
+        """A subscription is moved: what was acknowledged before does not count again, at the next
+        opening of its topic for one. With the lock of the topic."""
+        with self._lock:
+            record = subscription.record
+            if record is not None and self._are_kept([record.cursor_id]):
+                subscription.tracker.flush()  # should this be killed before it is moved
+                self._catalogue.commit([changes.settle_cursors([record.cursor_id])])
+            yield
+            if record is not None:
+                self._unapplied.discard(record.cursor_id)
 
     # Leaving --------------------------------------------------------------------------------------
 
@@ -315,6 +406,8 @@ class TransactionCoordinator:
             if owned(each):
                 try:
                     self.abort(each)
+                except errors.InvalidTxnStatusError:
+                    pass  # it has ended, as was asked for before
                 except errors.PulsarException as error:
                     failure = failure or error
         if failure is not None:
@@ -324,6 +417,11 @@ class TransactionCoordinator:
 def show_on(ledger: TransactedLedger) -> None:
     """Readers of a topic see more: what was held back is sealed, and what was aborted passed
     over."""
-    counts = {each.ledger_id: ledger.published_counts(each)[1] for each in ledger.ledgers()}
+    waiting = ledger.aborted.waiting_ledgers()
+    counts = {
+        each.ledger_id: ledger.published_counts(each)[1]
+        for each in (ledger.ledgers() if waiting else ())
+        if each.ledger_id in waiting
+    }
     ledger.seal_again()
     ledger.aborted.pass_up_to(counts)

@@ -62,8 +62,13 @@ class GuestTransactions:
 
     def _end(self, transaction: Transaction, *, committed: bool) -> None:
         arguments = {"number": transaction.number, "committed": committed, "pid": os.getpid()}
+        transaction.asked = committed
         try:
             self._host.ask_verb("guest.end_transaction", **arguments)
+        except errors.StorageFullError:
+            transaction.asked = None
+            transaction.reopen()
+            raise
         except errors.InvalidTxnStatusError:
             self._forget(transaction, False)
             raise

@@ -8,9 +8,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ledger.open_transactions import TransactionCore
-from pulsarx.broker import life_log
 from pulsarx.broker.transactions.broker_transaction import COORDINATOR, BrokerTransaction
-from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     Values = dict[str, Any]
 
-_AGAIN_MS = 1000  # between two tries to abort one whose process has left
 _OUTCOMES_SURE = 500  # transactions that ended here, up to which none of before is forgotten
 
 
@@ -34,10 +31,13 @@ class GuestTransaction(BrokerTransaction):
     def __init__(self, runtime: TransactingRuntime, number: int, timeout_ms: int) -> None:
         super().__init__(runtime, number, timeout_ms)
         self.tell_over: Callable[[], object] | None = None  # its process; None: that has left
+        self.forget: Callable[[], object] | None = None  # in its session; as tell_over
         self.pid = 0
 
     def has_timed_out(self) -> None:
-        tell = self.tell_over
+        forget, tell = self.forget, self.tell_over
+        if forget is not None:
+            forget()
         if tell is not None:
             tell()
 
@@ -97,6 +97,9 @@ class GuestTransactions:
         frame = owner_link.frame(owner_link.CLOSED, arguments["member"])
         made.tell_over = partial(self._write, frame)
         self._open[made.number] = made
+        made.forget = partial(self._open.pop, made.number, None)
+        if not made.is_open and self._coordinator.find(made.number) is None:
+            made.forget()  # its time was over already
         return made.number
 
     def _end(self, arguments: Values) -> None:
@@ -112,9 +115,6 @@ class GuestTransactions:
         coordinator = self._coordinator
         try:
             (coordinator.commit if committed else coordinator.abort)(found)
-        except errors.StorageFullError:
-            found.is_open = True  # it may be ended when there is room, or otherwise
-            raise
         except errors.InvalidTxnStatusError:
             self._open.pop(number, None)  # it has ended otherwise
             raise
@@ -152,16 +152,6 @@ class GuestTransactions:
 
 
 def _abort(transaction: GuestTransaction) -> None:
-    """Abort one whose process has left; what the disk refuses is tried again."""
-    transaction.tell_over = None
-    runtime = transaction.runtime
-    failure = attempt(partial(runtime.transactions.abort, transaction))
-    if failure is None or isinstance(failure, errors.InvalidTxnStatusError):
-        return
-    life_log.info(
-        "transaction %s of process %d, which has left, is not aborted yet: %s",
-        transaction, transaction.pid, errors.detail_of(failure),
-    )  # fmt: skip
-    if isinstance(failure, errors.StorageError) and runtime.state.is_open:
-        again = partial(runtime.background.post, partial(_abort, transaction))
-        runtime.clock.call_after(_AGAIN_MS, again)
+    """Abort one whose process has left, or end it as that has asked."""
+    transaction.tell_over = transaction.forget = None
+    transaction.runtime.transactions.end_late(transaction)
