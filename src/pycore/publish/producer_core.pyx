@@ -189,8 +189,14 @@ cdef class ProducerCore(Batcher):
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
         if transaction is not None:
-            within = transaction_of(transaction)
-            within.begin_send(self)
+            try:
+                transaction_of(transaction).begin_send(self)
+            except errors.PulsarException as error:
+                if callback is None:
+                    raise
+                self.tell(callback, error)
+                return
+            within = transaction
         try:
             if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
                 self.queue_send(content, callback, rest)

@@ -386,7 +386,7 @@ def test_messages_that_are_held_back_do_not_expire(open_client: OpenClient) -> N
     producer.send(b"b")
     clock.advance(30)
     client.admin.topics.expire_messages("t", "s", 1)
-    assert backlog(client, "t") == 0  # nobody sees them yet
+    assert backlog(client, "t") == 2
     client.admin.topics.remove_message_ttl("t")
     transaction.commit()
     assert taken(consumer) == [b"a", b"b"]
