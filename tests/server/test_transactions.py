@@ -490,6 +490,10 @@ def test_its_own_role_or_a_superuser_uses_and_ends_it(open_served: Callable[...,
     assert mallory.hear()[1]["error"] == NOT_ALLOWED
     assert alice.ask("END_TXN", **ids, action=COMMIT)["error"] is None
     assert admin.ask("END_TXN", least=numbers[1], most=0, action=ABORT)["error"] is None
+    # What became of one is nobody else's business either.
+    assert mallory.ask("END_TXN", **ids, action=COMMIT)["error"] == NOT_FOUND
+    assert alice.ask("END_TXN", **ids, action=COMMIT)["error"] is None
+    assert admin.ask("END_TXN", **ids, action=COMMIT)["error"] is None
     for each in (alice, mallory, admin):
         each.socket.close()
 

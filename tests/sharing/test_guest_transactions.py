@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sharing_process import SharingProcess
+from sharing_process import Refused, SharingProcess
 from support.waiting import wait_until
 
 import pulsarx
@@ -464,3 +464,74 @@ def test_the_ids_of_aborted_messages_are_new_again(folder: Path, owner: SharingP
             producer.send(b"duplicate", sequence_id=8, transaction=txn)
         producer.send(b"duplicate", sequence_id=8)
         assert owner.run("contents('t')") == [b"0", b"1", b"2"]
+
+
+FAILS_TO_FLUSH = """
+from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+flush = ManagedLedger.flush
+def fails(*_, **__):
+    raise errors.StorageError(detail="the disk failed")
+"""
+OPEN_IN_SESSIONS = """
+from pulsarx.processes.owner import transactions as of_guests
+sessions, begin = [], of_guests.GuestTransactions.__init__
+def noted(session, *given):
+    sessions.append(session)
+    begin(session, *given)
+of_guests.GuestTransactions.__init__ = noted
+"""
+
+
+@pytest.mark.parametrize("leaves", ["close", "kill"])
+def test_a_commit_that_failed_there_is_ended_when_its_process_leaves(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess], leaves: str
+) -> None:
+    owner.run(FAILS_TO_FLUSH)
+    guest = SharingProcess(folder)
+    processes.append(guest)
+    guest.run("txn = client.new_transaction()")
+    guest.run("client.create_producer('t').send(b'1', transaction=txn) and None")
+    owner.run("client.create_producer('t').send(b'plain') and None")
+    owner.run("ManagedLedger.flush = fails")
+    with pytest.raises(Refused, match="StorageError"):
+        guest.run("txn.commit()")
+    owner.run("ManagedLedger.flush = flush")
+    if leaves == "close":
+        guest.run("client.close()")
+    else:
+        guest.kill()
+    wanted = [b"1", b"plain"] if leaves == "close" else [b"plain"]
+    wait_until(lambda: owner.run("contents('t')") == wanted)
+
+
+def test_the_next_producer_of_a_name_sends_again_what_a_killed_one_had_not_committed(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    """Its name was free before its transaction was aborted: what was sent again was lost."""
+    owner.run("client.admin.namespaces.set_deduplication('public/default', True)")
+    guest = SharingProcess(folder)
+    processes.append(guest)
+    guest.run("txn = client.new_transaction()")
+    guest.run("producer = client.create_producer('t', producer_name='p')")
+    guest.run("producer.send(b'1', sequence_id=1, transaction=txn) and None")
+    guest.kill()
+
+    def made() -> bool:
+        try:
+            owner.run("producer = client.create_producer('t', producer_name='p')")
+        except Refused as refused:
+            assert refused.kind == "ProducerBusy"
+            return False
+        return True
+
+    wait_until(made)
+    owner.run("producer.send(b'1!', sequence_id=1) and None")
+    assert owner.run("contents('t')") == [b"1!"]
+
+
+def test_the_owner_keeps_none_that_took_too_long(folder: Path, owner: SharingProcess) -> None:
+    owner.run(OPEN_IN_SESSIONS)
+    with pulsarx.Client(folder) as client:
+        txn = client.new_transaction(timeout_millis=200)
+        wait_until(lambda: txn.state() is TransactionState.TIME_OUT)
+        assert owner.run("[len(each._open) for each in sessions]")[-1:] == [0]
