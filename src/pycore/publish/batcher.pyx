@@ -35,7 +35,7 @@ from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.envelope cimport Envelope, Payload, fill_frame
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.message_numbers cimport (
-    KNOWN_ON_ITS_WAY, KNOWN_STORED, MessageNumbers,
+    KNOWN_NEW, KNOWN_ON_ITS_WAY, KNOWN_STORED, MessageNumbers,
 )
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences

@@ -35,6 +35,17 @@ def failing(error: Exception) -> Any:
     return call
 
 
+def asked_in_vain(error: Exception) -> Any:
+    """A commit of the catalogue that fails when it was told what to write."""
+
+    def commit(catalogue: Any, operations: Any, **_: Any) -> None:
+        if callable(operations):
+            operations(catalogue.state)
+        raise error
+
+    return commit
+
+
 def is_over(client: pulsarx.Client, transaction: Any) -> bool:
     found = inspect(client).broker.runtime.transactions.find(transaction.number)
     return found is None
@@ -58,20 +69,13 @@ def test_a_commit_that_failed_is_done_at_the_deadline(
 ) -> None:
     """It held back its topics for good, unless it was repeated."""
     transaction = begun(client)
-    commit = Catalogue.commit
-
-    def asked(self: Any, operations: Any, **options: Any) -> Any:
-        operations(self.state)
-        raise NOT_WRITTEN
-
     with monkeypatch.context() as patch:
-        patch.setattr(Catalogue, "commit", asked)
+        patch.setattr(Catalogue, "commit", asked_in_vain(NOT_WRITTEN))
         with pytest.raises(errors.StorageError):
             transaction.commit()
         clock.advance(1.1)
         inspect(client).broker.runtime.background.wait()
         assert not is_over(client, transaction)
-    assert Catalogue.commit is commit
     with pytest.raises(errors.InvalidTxnStatusError, match="COMMITTING"):
         transaction.abort()  # it may be committed
     clock.advance(1.1)
@@ -131,24 +135,37 @@ def test_an_end_without_room_leaves_it_open_until_the_deadline(
     transaction = begun(client)
     consumer.acknowledge(first, transaction=transaction)
 
-    def full(self: Any, operations: Any, **options: Any) -> Any:
-        operations(self.state)
-        clock.advance(1.1)  # its deadline is over meanwhile
-        raise NO_ROOM
-
     with monkeypatch.context() as patch:
-        patch.setattr(Catalogue, "commit", lambda *a, **n: failing(NO_ROOM)(a[1](a[0].state)))
+        patch.setattr(Catalogue, "commit", asked_in_vain(NO_ROOM))
         with pytest.raises(errors.StorageFullError):
             transaction.commit()
         assert transaction.state() is TransactionState.OPEN
         consumer.acknowledge(second, transaction=transaction)
-        patch.setattr(Catalogue, "commit", full)
         with pytest.raises(errors.StorageFullError):
             transaction.commit()
     clock.advance(1.1)
     wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
     assert seen(client, "t") == [b"plain"]
     assert taken(consumer) == [b"0", b"1"]
+
+
+def test_a_deadline_that_is_over_when_there_is_no_room_is_kept(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = open_client()
+    transaction = begun(client, 200)
+    tries = asked_in_vain(NO_ROOM)
+
+    def slow(*given: Any, **named: Any) -> None:
+        threading.Event().wait(0.5)
+        tries(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalogue, "commit", slow)
+        with pytest.raises(errors.StorageFullError):
+            transaction.commit()
+    wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
+    assert seen(client, "t") == [b"plain"]
 
 
 def test_what_could_not_be_applied_is_applied_later(
@@ -203,8 +220,7 @@ def test_ends_of_others_do_not_wait_for_a_flush(
         thread = threading.Thread(target=first.commit)
         thread.start()
         assert slow.wait(60)
-        # In this thread, as the other holds up calls of the control plane.
-        inspect(client).broker.runtime.transactions.commit(second)
+        second.commit()
         go_on.set()
         thread.join()
     assert (seen(client, "slow"), seen(client, "quick")) == ([b"a"], [b"b"])

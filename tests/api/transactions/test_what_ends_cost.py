@@ -56,7 +56,5 @@ def test_runs_of_ledgers_that_are_gone_are_forgotten(open_client: OpenClient) ->
         producer.send(b"%d" % number)
     assert len(taken(consumer)) == 6
     inspect(client).settle()
-    client.admin.topics.trim_topic("t")
-    inspect(client).settle()
     assert inspect(client).ledger("t").aborted.all_passed() == []
     assert b"never" not in seen(client, "t")

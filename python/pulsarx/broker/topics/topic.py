@@ -372,6 +372,10 @@ class Topic(BrokerTopic):
         """Trim in the background."""
         self.trimming.soon()
 
+    def no_longer_held(self) -> None:
+        """A transaction has ended: trim what it may have kept."""
+        self.trimming.no_longer_held()
+
     def make_room(self) -> None:
         """The device is full."""
         self.trimming.make_room()
@@ -588,7 +592,12 @@ def _new_transactions(topic: Topic) -> TopicTransactions:
     from pulsarx.broker.topics.topic_transactions import TopicTransactions
 
     return TopicTransactions(
-        topic.runtime, topic.ledger, topic.lock, topic.all_subscriptions, topic.trim_soon
+        topic.runtime,
+        topic.ledger,
+        topic.lock,
+        topic.all_subscriptions,
+        topic.trim_soon,
+        topic.no_longer_held,
     )
 
 

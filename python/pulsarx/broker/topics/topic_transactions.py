@@ -26,13 +26,16 @@ class TopicTransactions:
         lock: RLock,
         subscriptions: Callable[[], list[Subscription]],
         trim_soon: Callable[[], None],
+        no_longer_held: Callable[[], None],
     ) -> None:
-        """lock: of the topic, so that no subscription comes meanwhile."""
+        """lock: of the topic, so that no subscription comes meanwhile. no_longer_held: trims only what
+        waited for a transaction."""
         self._runtime = runtime
         self._ledger = ledger
         self._lock = lock
         self._subscriptions = subscriptions
         self._trim_soon = trim_soon
+        self._no_longer_held = no_longer_held
 
     def catch_up(self, subscription: Subscription) -> None:
         """Have one that was just opened, or made, pass over what was aborted, and acknowledge what
@@ -56,7 +59,9 @@ class TopicTransactions:
             with self._lock:
                 for each in self._subscriptions():
                     each.pass_aborted(runs)
-        self._trim_soon()
+            self._trim_soon()
+        else:
+            self._no_longer_held()
 
     def check_none(self, action: str) -> None:
         """NotAllowedError: transactions are open that have messages here, or acknowledgements."""

@@ -60,9 +60,9 @@ class TransactionCoordinator:
         # Those committed, and aborted, of this owner, and whose they were.
         self._ended: dict[int, tuple[bool, str | None]] = {}
         # By the ids of their cursors: those with acknowledgements that are applied, and may not be
-        # flushed. Of some others it was not possible to apply them.
+        # flushed. Those with some that the catalogue may keep, and that are not applied yet.
         self._unsettled: dict[int, TransactedSubscription] = {}
-        self._unapplied: set[int] = set()
+        self._unapplied: set[tuple[int, int]] = set()  # and the number of the transaction
         self._since_settled = 0  # transactions
         self.created_count: int = 0
         self.committed_count: int = 0
@@ -218,7 +218,7 @@ class TransactionCoordinator:
         else:
             self.aborted_count += 1
         self._open.pop(transaction.number)
-        insist(partial(self._apply, transaction, messages))
+        insist(partial(self._apply, transaction, messages, decided))
         return decided
 
     def _reopen(self, transaction: BrokerTransaction) -> None:
@@ -248,10 +248,12 @@ class TransactionCoordinator:
         if not any(messages.values()) and not (committed and subscriptions):
             return  # a kill could undo nothing
         settled = self._take_settled()
+        # In front of the end, of which nothing is applied yet.
+        others = [changes.settle_cursors(settled)] if settled else []
 
         def operations(state: CatalogueState) -> list[dict[str, Any]]:
             if transaction.number in state.ended:
-                return []  # by an earlier try of which nothing was known
+                return others  # by an earlier try of which nothing was known
             rows = {}
             for ledger, runs in messages.items():
                 record = ledger.record()
@@ -267,7 +269,7 @@ class TransactionCoordinator:
                         [each.record.cursor_id, acks["individual"], acks["cumulative"]]
                     )
             if not rows and not acknowledged:
-                return []  # nothing that a kill could undo
+                return others  # nothing that a kill could undo
             end = changes.end_transaction(
                 transaction.number,
                 committed=committed,
@@ -276,21 +278,25 @@ class TransactionCoordinator:
                 acknowledged=acknowledged,
             )
             transaction.asked = committed
-            return [end, changes.settle_cursors(settled)] if settled else [end]
+            self._unapplied.update((row[0], transaction.number) for row in acknowledged)
+            return [*others, end]
 
         try:
             self._catalogue.commit(operations, flush=self._runtime.durability != "os")
         except errors.StorageFullError:
             transaction.asked = None
+            for each in subscriptions:
+                self._unapplied.discard((each.record.cursor_id, transaction.number))
             raise
         self._forget_settled(settled)
         if self._runtime.durability == "os":
             self._runtime.flush_catalogue_soon()
 
-    def _apply(self, transaction: BrokerTransaction, messages: Messages) -> None:
+    def _apply(
+        self, transaction: BrokerTransaction, messages: Messages, committed: bool
+    ) -> None:
         """Do what the catalogue says by now. No step is left out because another one failed, and
         those that failed are taken again later. Taken again where memory ran out."""
-        committed, _ = self._ended[transaction.number]
         timer, transaction.timer = transaction.timer, None
         if timer is not None:
             timer.cancel()
@@ -312,12 +318,14 @@ class TransactionCoordinator:
             for _, error in failed:
                 life_log.info("transaction %s has ended, and what follows is done later: %s",
                               transaction, errors.detail_of(error) or error)  # fmt: skip
-            self._later(AGAIN_MS, partial(self._apply_late, transaction, messages))
+            self._later(AGAIN_MS, partial(self._apply_late, transaction, messages, committed))
 
-    def _apply_late(self, transaction: BrokerTransaction, messages: Messages) -> None:
+    def _apply_late(
+        self, transaction: BrokerTransaction, messages: Messages, committed: bool
+    ) -> None:
         if self._runtime.state.is_open:
             with self._lock:
-                insist(partial(self._apply, transaction, messages))
+                insist(partial(self._apply, transaction, messages, committed))
             for ledger in messages:
                 attempt(partial(show_on, ledger))
 
@@ -327,15 +335,9 @@ class TransactionCoordinator:
         if not committed:
             subscription.abort_transaction(transaction)
             return
-        record = subscription.record
-        try:
-            subscription.commit_transaction(transaction)
-        except BaseException:
-            if record is not None:
-                self._unapplied.add(record.cursor_id)
-            raise
-        if record is not None:
-            self._unapplied.discard(record.cursor_id)
+        subscription.commit_transaction(transaction)
+        if subscription.record is not None:
+            self._unapplied.discard((subscription.record.cursor_id, transaction.number))
         self.applied_at(subscription)
 
     # Acknowledgements that a kill must not undo ---------------------------------------------------
@@ -356,10 +358,11 @@ class TransactionCoordinator:
 
     def _flushed(self) -> list[int]:
         """The cursors that keep what was acknowledged. One that cannot be flushed stops nobody."""
+        unapplied = {cursor_id for cursor_id, _ in self._unapplied}
         return [
             cursor_id
             for cursor_id, each in list(self._unsettled.items())
-            if cursor_id not in self._unapplied and self._is_flushed(each)
+            if cursor_id not in unapplied and self._is_flushed(each)
         ]
 
     def _is_flushed(self, subscription: TransactedSubscription) -> bool:
@@ -395,7 +398,9 @@ class TransactionCoordinator:
                 self._catalogue.commit([changes.settle_cursors([record.cursor_id])])
             yield
             if record is not None:
-                self._unapplied.discard(record.cursor_id)
+                self._unapplied -= {
+                    each for each in self._unapplied if each[0] == record.cursor_id
+                }
 
     # Leaving --------------------------------------------------------------------------------------
 
