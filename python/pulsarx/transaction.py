@@ -105,8 +105,7 @@ class Transaction(BrokerTransaction):
             When it returns nothing of it comes back, whatever is killed.
         """
         self._begin(TransactionState.ABORTING, "abort")
-        for each in list(self.under_way):
-            attempt(partial(each.drop_queued, self))
+        self._drop_queued()
         self._send_what_waits(confirmed=False)
         self._end(self.runtime.transactions.abort, TransactionState.ABORTED)
 
@@ -169,7 +168,13 @@ class Transaction(BrokerTransaction):
 
     def has_timed_out(self) -> None:
         self._state = TransactionState.TIME_OUT
+        self._drop_queued()
         self._look_again()
+
+    def _drop_queued(self) -> None:
+        """Send nothing that waits for room."""
+        for each in list(self.under_way):
+            attempt(partial(each.drop_queued, self))
 
     def _look_again(self) -> None:
         """It has ended, and who waits for sends in it need not."""

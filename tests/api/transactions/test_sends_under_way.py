@@ -12,7 +12,7 @@ from support.waiting import wait_until
 from transaction_steps import seen, taken
 
 import pulsarx
-from pulsarx import InitialPosition, MessageId, Result, errors
+from pulsarx import InitialPosition, MessageId, Result, aio, errors
 from pulsarx.transaction import TransactionState
 
 
@@ -71,7 +71,7 @@ def test_a_commit_waits_for_futures_that_are_queued(open_client: OpenClient) -> 
     served.admin.namespaces.set_publish_rate("public/default", 50, -1)
 
     async def main() -> list[Any]:
-        client = pulsarx.aio.Client("memory:futures")
+        client = aio.Client("memory:futures")
         producer = await client.create_producer("t", batching_enabled=False)
         transaction = await client.new_transaction()
         sends = [
@@ -104,6 +104,8 @@ def test_a_commit_waits_until_the_deadline_at_most(open_client: OpenClient) -> N
     assert isinstance(found[0], errors.InvalidTxnStatusError)
     assert transaction.state() is TransactionState.TIME_OUT
     producer.release()
+    producer.flush()
+    assert seen(client, "t") == []
 
 
 def test_an_abort_sends_nothing_that_is_queued(client: pulsarx.Client) -> None:
@@ -134,7 +136,7 @@ def test_an_end_leaves_failures_of_plain_sends_to_the_next_flush(
     producer.send_async(b"plain", None)
     client.admin.topics.terminate("t")
     getattr(transaction, end)()
-    with pytest.raises(errors.TopicTerminatedError):
+    with pytest.raises(errors.TopicTerminated):
         producer.flush()
     assert seen(client, "u") == ([b"u"] if end == "commit" else [])
 
@@ -196,8 +198,24 @@ def test_messages_of_an_open_one_are_in_the_statistics(client: pulsarx.Client) -
     transaction = client.new_transaction()
     for _ in range(3):
         producer.send(b"x" * 100, transaction=transaction)
-    for _ in range(2):
+    for is_open in (True, False):
         found = client.admin.topics.stats("t")
         assert found["msg_in_counter"] == found["subscriptions"]["s"]["msg_backlog"] == 3
         assert found["bytes_in_counter"] >= 300 and found["backlog_size"] >= 300
-        transaction.state() is TransactionState.OPEN and transaction.commit()
+        if is_open:
+            transaction.commit()
+
+
+def test_a_send_without_memory_makes_the_commit_abort(client: pulsarx.Client) -> None:
+    class Poor(pulsarx.schema.StringSchema):
+        def encode(self, value: Any) -> bytes:
+            raise MemoryError("no room for it")
+
+    producer, other = client.create_producer("t", schema=Poor()), client.create_producer("u")
+    transaction = client.new_transaction()
+    other.send(b"u", transaction=transaction)
+    with pytest.raises(MemoryError):
+        producer.send("a", transaction=transaction)
+    with pytest.raises(errors.TransactionHasOperationFailed):
+        transaction.commit()
+    assert seen(client, "u") == []
