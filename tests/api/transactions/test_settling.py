@@ -1,5 +1,5 @@
-"""Facts about acknowledgements that the catalogue keeps beside cursors: what a seek, a closing and a
-kill leave of them."""
+"""Facts about acknowledgements that the catalogue keeps beside cursors: what seeks, closings and
+kills leave of them."""
 
 from __future__ import annotations
 

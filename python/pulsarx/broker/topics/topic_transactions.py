@@ -28,7 +28,7 @@ class TopicTransactions:
         trim_soon: Callable[[], None],
         no_longer_held: Callable[[], None],
     ) -> None:
-        """lock: of the topic, so that no subscription comes meanwhile. no_longer_held: trims only what
+        """lock: of the topic, so that no subscription comes meanwhile. no_longer_held: trims what
         waited for a transaction."""
         self._runtime = runtime
         self._ledger = ledger
