@@ -46,11 +46,12 @@ class TopicTransactions:
         record = subscription.record
         if record is None:
             return
-        for each in list(self._runtime.catalogue.state.ended.values()):
-            for cursor_id, individual, cumulative in each.acknowledged:
-                if cursor_id == record.cursor_id:
-                    subscription.apply_acks({"individual": individual, "cumulative": cumulative})
-                    self._runtime.transactions.applied_at(subscription)
+        ended = list(self._runtime.catalogue.state.ended.values())
+        mine = [row for each in ended for row in each.acknowledged if row[0] == record.cursor_id]
+        for _, individual, cumulative in mine:
+            subscription.apply_acks({"individual": individual, "cumulative": cumulative})
+        if mine:
+            self._runtime.transactions.applied_at(subscription)
 
     def pass_over(self, runs: list[Run]) -> None:
         """A transaction has ended. runs: messages that nobody will see, in front of all that are of
