@@ -120,8 +120,6 @@ def test_a_commit_that_was_interrupted_is_aborted_at_its_deadline(
     clock.advance(1.1)
     wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
     assert seen(client, "t") == [b"plain"]
-    statistics = client.admin.transactions.get_coordinator_stats()
-    assert "0" in str(statistics)
 
 
 def test_an_end_without_room_leaves_it_open_until_the_deadline(
