@@ -124,6 +124,14 @@ class Transaction(BrokerTransaction):
         self.is_open = False
         self._state = state
 
+    def begin_commit(self) -> None:
+        """Take no more, as the first step of commit; for callers that wait otherwise than it does.
+
+        Raises:
+            InvalidTxnStatusError: As commit.
+        """
+        self._begin(TransactionState.COMMITTING, "commit")
+
     def _wait_for_sends(self) -> None:
         """Have sends that are under way come to their end; at most until the deadline."""
         if all(each.may_wait() for each in list(self.under_way)):

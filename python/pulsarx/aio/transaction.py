@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pulsarx.aio.control_call import perform
+from pulsarx.aio.control_call import perform, wait_until_told
+from pulsarx.enumerations import TransactionState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx import transaction as ours
-    from pulsarx.enumerations import TransactionState
 
 
 class Transaction:
@@ -60,6 +60,9 @@ class Transaction:
                 await producer.send(message.data().upper(), transaction=txn)
                 await consumer.acknowledge(message, transaction=txn)
         """
+        self._transaction.begin_commit()
+        # Not in the control plane, which other calls of the loop need meanwhile.
+        await wait_until_told(self._transaction.tell_quiet, _nothing)
         await perform(self._transaction.commit)
 
     async def abort(self) -> None:
@@ -83,10 +86,17 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await perform(self._transaction.__exit__, kind, error, traceback)
+        if error is None and self.state() is TransactionState.OPEN:
+            await self.commit()
+        else:
+            await perform(self._transaction.__exit__, kind, error, traceback)
 
     def __repr__(self) -> str:
         return f"aio.{self._transaction!r}"
+
+
+def _nothing() -> None:
+    """What a commit that is cancelled leaves is repeated, or ended by its deadline."""
 
 
 def plain(transaction: Transaction | Any) -> Any:

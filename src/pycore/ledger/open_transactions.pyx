@@ -61,6 +61,14 @@ cdef class TransactionCore:
             if self.under_way and not self.is_ended:
                 quiet.wait()
 
+    def tell_quiet(self, notify) -> None:
+        """Call notify() once when wait_for_sends would return; in whatever thread."""
+        if self.quiet is None:
+            self.quiet = Latch()
+        self.quiet.tell(notify)
+        if not self.under_way or self.is_ended:
+            self.wake_waiting()
+
     def wake_waiting(self) -> None:
         """Its end need not wait any longer: no send is under way, or it has ended."""
         quiet, self.quiet = self.quiet, None
