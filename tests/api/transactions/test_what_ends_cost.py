@@ -8,15 +8,12 @@ import pytest
 from support.clients import OpenClient
 from transaction_steps import seen, taken
 
-import pulsarx
 from pulsarx import BrokerOptions, InitialPosition
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.transactions.coordinator import show_on
 from pulsarx.testing import inspect
 
-SMALL = BrokerOptions(
-    managed_ledger_max_entries_per_ledger=2, default_retention_time_in_minutes=0
-)
+SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=2, default_retention_time_in_minutes=0)
 
 
 def test_an_end_asks_only_ledgers_with_messages_that_were_aborted(

@@ -292,9 +292,7 @@ class TransactionCoordinator:
         if self._runtime.durability == "os":
             self._runtime.flush_catalogue_soon()
 
-    def _apply(
-        self, transaction: BrokerTransaction, messages: Messages, committed: bool
-    ) -> None:
+    def _apply(self, transaction: BrokerTransaction, messages: Messages, committed: bool) -> None:
         """Do what the catalogue says by now. No step is left out because another one failed, and
         those that failed are taken again later. Taken again where memory ran out."""
         timer, transaction.timer = transaction.timer, None
@@ -398,9 +396,7 @@ class TransactionCoordinator:
                 self._catalogue.commit([changes.settle_cursors([record.cursor_id])])
             yield
             if record is not None:
-                self._unapplied -= {
-                    each for each in self._unapplied if each[0] == record.cursor_id
-                }
+                self._unapplied -= {each for each in self._unapplied if each[0] == record.cursor_id}
 
     # Leaving --------------------------------------------------------------------------------------
 
