@@ -321,6 +321,7 @@ def test_a_send_that_timed_out_makes_its_transaction_fail(
     client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
     producer = client.create_producer("t", send_timeout_millis=1000)
+    producer.send(b"before")
     transaction = client.new_transaction()
     with fault_plan() as plan:
         plan.stall("flush", sticky=True)
@@ -334,4 +335,4 @@ def test_a_send_that_timed_out_makes_its_transaction_fail(
             plan.release()
     with pytest.raises(errors.TransactionHasOperationFailed):
         transaction.commit()
-    assert whole_topic(client, "t") == []
+    assert whole_topic(client, "t") == [b"before"]
