@@ -372,10 +372,6 @@ class Topic(BrokerTopic):
         """Trim in the background."""
         self.trimming.soon()
 
-    def no_longer_held(self) -> None:
-        """A transaction has ended: trim what it may have kept."""
-        self.trimming.no_longer_held()
-
     def make_room(self) -> None:
         """The device is full."""
         self.trimming.make_room()
@@ -597,7 +593,7 @@ def _new_transactions(topic: Topic) -> TopicTransactions:
         topic.lock,
         topic.all_subscriptions,
         topic.trim_soon,
-        topic.no_longer_held,
+        lambda: topic.trimming.no_longer_held(),
     )
 
 
