@@ -60,7 +60,13 @@ PARTS = (
     ),
     Part(
         "subscriptions",
-        ("tests/api/subscriptions", "tests/api/letters", "tests/api/arrow", "tests/api/statements"),
+        (
+            "tests/api/subscriptions",
+            "tests/api/transactions",
+            "tests/api/letters",
+            "tests/api/arrow",
+            "tests/api/statements",
+        ),
         50,
     ),
     Part(

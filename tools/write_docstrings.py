@@ -23,7 +23,7 @@ ENTRIES = ("Args", "Raises")  # sections that have a line for each name
 HEAD = "its own first paragraphs"  # what a call may have of its own, beside names and sections
 
 # The modules of pulsarx.aio that have a class of the same name as one of pulsarx.
-MIRRORED = ("client", "consumer", "producer", "reader", "table_view")
+MIRRORED = ("client", "consumer", "producer", "reader", "table_view", "transaction")
 # What a call keeps of its own. The other calls of pulsarx.aio are as those of pulsarx.
 OWN: dict[tuple[str, str], set[str]] = {
     ("aio/client.py", "Client.create_producer"): {HEAD, "block_if_queue_full", "batching_enabled"},

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         ProducerAccessMode,
         RegexSubscriptionMode,
         SubscriptionMode,
+        TransactionState,
     )
     from pulsarx.errors import *  # noqa: F403
     from pulsarx.forwarding import Forwarder as Forwarder
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from pulsarx.reader import Reader
     from pulsarx.results import Result
     from pulsarx.table_view import TableView
+    from pulsarx.transaction import Transaction
 
 __version__ = "0.1.0"
 
@@ -133,6 +135,8 @@ __all__ = [
     "SubscriptionMode",
     "SystemClock",
     "TableView",
+    "Transaction",
+    "TransactionState",
     "__version__",
     "install_as_pulsar",
     "uninstall_as_pulsar",
@@ -163,6 +167,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "ProducerAccessMode",
         "RegexSubscriptionMode",
         "SubscriptionMode",
+        "TransactionState",
     ),
     "pulsarx.errors": errors.__all__,
     "pulsarx.forwarding": ("Forwarder",),
@@ -200,6 +205,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
     "pulsarx.reader": ("Reader",),
     "pulsarx.results": ("Result",),
     "pulsarx.table_view": ("TableView",),
+    "pulsarx.transaction": ("Transaction",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 # Public modules, which `import pulsarx` is enough for; type checkers read them above.

@@ -291,6 +291,12 @@ _ROWS = (
      "Offload the oldest ledgers of a topic that holds more; -1: only when asked to."),
     ("managed_ledger_offload_deletion_lag_ms", 14_400_000, 0, 2**53 - 1, False, False,
      "How long the file of an offloaded ledger stays."),
+    ("transaction_coordinator_enabled", True, None, None, False, False,
+     "Clients of a network may open transactions; clients of the folder always may. Pulsar: off."),
+    ("max_active_transactions_per_coordinator", 0, 0, INT32_MAX, False, False,
+     "How many transactions may be open at a time; 0: without limit."),
+    ("max_transaction_timeout_in_seconds", 86_400, 1, INT32_MAX, False, False,
+     "The longest timeout that a transaction may be opened with."),
 )
 # fmt: on
 
@@ -376,6 +382,9 @@ class BrokerOptions:
     offload_url: str
     managed_ledger_offload_auto_trigger_size_threshold_bytes: int
     managed_ledger_offload_deletion_lag_ms: int
+    transaction_coordinator_enabled: bool
+    max_active_transactions_per_coordinator: int
+    max_transaction_timeout_in_seconds: int
 
     def __init__(self, **options: Any) -> None:
         """Take options by name; those that are not given have their defaults. docs/options.md lists

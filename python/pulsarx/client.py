@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from pulsarx.tables.reading import TableRead
     from pulsarx.tables.scan import TopicScan
     from pulsarx.topic_name import TopicName
+    from pulsarx.transaction import Transaction
 
     Member = Producer | ProducerCreation | Consumer | Reader | TableView
     K = TypeVar("K", bound="Consumer | Reader")
@@ -1238,6 +1239,48 @@ class Client:
         self._closing.close(self._take_leave, self._owner)
         self._end_discovery()
 
+    def new_transaction(self, timeout_millis: int = 60_000) -> Transaction:
+        """Open a transaction: what is sent and acknowledged in it counts together, or not at all.
+
+        Args:
+            timeout_millis: Milliseconds, on the client's clock, after which it is aborted unless it
+                has ended; 1 and more.
+
+        Returns:
+            The transaction, to be given to send and acknowledge. It is aborted when the client
+            closes, when its process ends and, of a folder that another process owns, when that one
+            leaves it.
+
+        Raises:
+            ValueError: timeout_millis is not 1 and more, or above the broker's highest timeout.
+            NotAllowedError: As many are open as `max_active_transactions_per_coordinator` allows.
+            OperationNotSupported: The client was opened read_only.
+            AlreadyClosed: The client is closed.
+
+        Example:
+            with client.new_transaction() as txn:
+                message = consumer.receive()
+                producer.send(message.data().upper(), transaction=txn)
+                consumer.acknowledge(message, transaction=txn)
+        """
+        if timeout_millis.__class__ is not int or timeout_millis < 1:
+            raise ValueError(
+                f"timeout_millis is a number, 1 and more, not {errors.shown(timeout_millis)}"
+            )
+        self._require_writable("open a transaction")
+        opened: Transaction = control_plane.perform(
+            self._open_transaction, (timeout_millis,), give_back
+        )
+        return opened
+
+    def _open_transaction(self, timeout_millis: int) -> Transaction:
+        from pulsarx.transaction import Transaction
+
+        broker: Any = self._broker
+        opened: Transaction = broker.runtime.transactions.open(Transaction, timeout_millis)
+        self._owner.adopt(opened)
+        return opened
+
     def shutdown(self) -> None:
         """Close like `close`, without an error when the client is closed already; a later `close`
         raises nothing either.
@@ -1318,7 +1361,7 @@ _NEEDED_BY_CHILDREN = (
     "traceback", "pulsarx._pycore.ledger.key_compaction",
     "pulsarx._pycore.message.encryption_context", "pulsarx.consumer", "pulsarx.encryption",
     "pulsarx.interceptors", "pulsarx.message", "pulsarx.producer", "pulsarx.reader",
-    "pulsarx.table_view",
+    "pulsarx.table_view", "pulsarx.transaction",
 )  # fmt: skip
 _PACKAGES_OF_CHILDREN = (
     "admin", "broker", "consuming", "letters", "listening", "options", "processes",

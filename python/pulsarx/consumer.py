@@ -347,16 +347,25 @@ class Consumer(Typed[T]):
     # Acknowledging --------------------------------------------------------------------------------
 
     @in_subclass
-    def acknowledge(self, message: Message | MessageId) -> None:
+    def acknowledge(self, message: Message | MessageId, transaction: Any = None) -> None:
         """Mark one message as processed: it is never delivered on this subscription again.
 
         Args:
             message: A Message of this consumer or a MessageId; the id of a whole batch acknowledges
                 all of it. The id of a trimmed message changes nothing.
+            transaction: Acknowledge in this transaction: nobody is delivered the message while it
+                is open, a commit acknowledges it, and after an abort it comes again, counted as
+                redelivered. Until then it is in the backlog, but no limit of unacknowledged
+                messages counts it.
 
         Raises:
             OperationNotSupported: An id without its topic, on a consumer of several topics.
-            NotAllowedError: The topic never had such a message.
+            NotAllowedError: The topic never had such a message; or a transaction, on a topic that
+                is not persistent.
+            TransactionConflict: The message is acknowledged already, or in a transaction that is
+                open, this one included; or it lies before one that another transaction acknowledged
+                cumulatively.
+            InvalidTxnStatusError: The transaction is not open any more, or not this client's.
             TypeError: message is neither a Message nor a MessageId.
             StorageFullError: There is no room for it, and none in reserve.
             AlreadyClosed: The consumer is closed.
@@ -372,16 +381,21 @@ class Consumer(Typed[T]):
         raise NotImplementedError
 
     @in_subclass
-    def acknowledge_cumulative(self, message: Message | MessageId) -> None:
+    def acknowledge_cumulative(self, message: Message | MessageId, transaction: Any = None) -> None:
         """Mark this message and every one before it on its topic as processed.
 
         Args:
             message: As acknowledge.
+            transaction: As acknowledge, for all these messages. A later message moves it.
 
         Raises:
             CumulativeAcknowledgementNotAllowedError: The subscription is Shared or Key_Shared.
+            InvalidConfiguration: It is, and a transaction is given.
             OperationNotSupported: As acknowledge.
             NotAllowedError: As acknowledge.
+            TransactionConflict: All of it is acknowledged already, or in this transaction; or
+                another transaction has acknowledged some of it, or cumulatively.
+            InvalidTxnStatusError: As acknowledge.
             AlreadyClosed: The consumer is closed.
 
         Durability:
@@ -395,16 +409,21 @@ class Consumer(Typed[T]):
 
     @in_subclass
     def acknowledge_many(
-        self, messages: Iterable[Message | MessageId] | ArrowMessages | Any
+        self,
+        messages: Iterable[Message | MessageId] | ArrowMessages | Any,
+        transaction: Any = None,
     ) -> None:
         """Acknowledge several messages.
 
         Args:
             messages: Messages or ids, or what receive_arrow returned.
+            transaction: As acknowledge. All messages of a topic are acknowledged in it, or none.
 
         Raises:
             OperationNotSupported: As acknowledge.
             NotAllowedError: As acknowledge; or the columns are of another topic.
+            TransactionConflict: As acknowledge, for any of them.
+            InvalidTxnStatusError: As acknowledge.
             AlreadyClosed: The consumer is closed.
 
         Durability:

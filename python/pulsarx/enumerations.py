@@ -245,3 +245,16 @@ class SubscriptionMode(Enumeration):
     __slots__ = ()
     Durable: ClassVar[SubscriptionMode]
     NonDurable: ClassVar[SubscriptionMode]
+
+
+class TransactionState(Enumeration):
+    """The states of a transaction, as its client sees it."""
+
+    __slots__ = ()
+    OPEN: ClassVar[TransactionState]
+    COMMITTING: ClassVar[TransactionState]
+    ABORTING: ClassVar[TransactionState]
+    COMMITTED: ClassVar[TransactionState]
+    ABORTED: ClassVar[TransactionState]
+    ERROR: ClassVar[TransactionState]
+    TIME_OUT: ClassVar[TransactionState]

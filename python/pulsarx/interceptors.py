@@ -32,6 +32,7 @@ class OutgoingMessage:
         "properties",
         "replication_clusters",
         "sequence_id",
+        "transaction",
     )
 
     def __init__(
@@ -46,6 +47,8 @@ class OutgoingMessage:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> None:
         """Take the arguments of `send`.
 
@@ -63,6 +66,8 @@ class OutgoingMessage:
             deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
                 milliseconds since 1970.
             deliver_after: How much later than now they get it.
+            transaction: What it belongs to: it is seen when that is committed. None: it counts by
+                itself.
         """
         self.content: Any = content
         self.properties: dict[str, str] | None = properties
@@ -74,6 +79,7 @@ class OutgoingMessage:
         self.event_timestamp: int | None = event_timestamp
         self.deliver_at: int | None = deliver_at
         self.deliver_after: timedelta | None = deliver_after
+        self.transaction: Any = transaction
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `send` by name."""

@@ -47,6 +47,8 @@ class Producer(Typed[T]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> MessageId:
         """Publish one message and wait until it is as durable as the client was opened for.
 
@@ -69,6 +71,8 @@ class Producer(Typed[T]):
             deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
                 milliseconds since 1970.
             deliver_after: How much later than now they get it.
+            transaction: What it belongs to: it is seen when that is committed. None: it counts by
+                itself.
 
         Returns:
             The id of the message; (-1,-1,-1,-1) of one that deduplication has not stored again.
@@ -87,10 +91,12 @@ class Producer(Typed[T]):
             TopicTerminated: The topic takes no more messages.
             ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
                 refuses messages.
-            NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows.
+            NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows; or
+                a transaction is given, and the topic keeps no messages or is in another folder.
             CryptoError: It cannot be encrypted.
             TypeError: The schema does not take the content.
             ValueError: An argument is of the wrong type, or the schema refuses the value.
+            InvalidTxnStatusError: The transaction has ended.
             InterruptedByKeyboard: Ctrl-C was pressed; the message may be stored.
             AlreadyClosed: The producer is closed, as by the deletion of its topic.
 
@@ -118,6 +124,8 @@ class Producer(Typed[T]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> None:
         """Publish one message without waiting until it is durable.
 
@@ -138,6 +146,8 @@ class Producer(Typed[T]):
             deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
                 milliseconds since 1970.
             deliver_after: How much later than now they get it.
+            transaction: What it belongs to: it is seen when that is committed. None: it counts by
+                itself.
 
         Raises:
             ProducerQueueIsFull: max_pending_messages are on their way, and block_if_queue_full is
@@ -172,6 +182,7 @@ class Producer(Typed[T]):
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
+        transaction: Any = None,
     ) -> list[MessageId]:
         """Publish a list of messages in order. They form batches, batching enabled or not; of
         partitions, those without a key go round in runs of batching_max_messages.
@@ -181,6 +192,7 @@ class Producer(Typed[T]):
             keys: A list as long, None where a message has none; None: no message has one.
             properties: As keys, of the properties.
             event_timestamps: As keys, of the event times in milliseconds since 1970.
+            transaction: What all of them belong to; None: they count by themselves.
 
         Returns:
             The ids, in the order of the payloads.

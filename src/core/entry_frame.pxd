@@ -31,6 +31,7 @@ cdef enum EntryFlags:
     ENTRY_CHUNK = 8
     ENTRY_NO_CHECKSUM = 16    # the entry came without its own; it was given one
     ENTRY_REWRITTEN = 32      # of a compacted ledger: messages of its batch were taken out
+    ENTRY_TRANSACTION = 64    # of a transaction: readers see it if that was committed
 
 cdef struct EntryFrame:
     uint32_t entry_size

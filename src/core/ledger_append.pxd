@@ -77,6 +77,22 @@ flush that is going on."""
 cdef void ledger_append_fence(LedgerAppend* self) noexcept nogil
 """Refuse further appends; what is stored stays, and can be flushed and sealed."""
 
+cdef struct LedgerHold:
+    LedgerAppend* ledger
+    uint64_t end                      # readers see nothing from here on; UINT64_MAX: all
+    uint64_t entry_count              # in front of it
+    uint64_t message_count
+
+cdef void ledger_append_hold_all(LedgerAppend* self) noexcept nogil
+"""Readers see nothing of an empty ledger, as of the one in front of it; nobody else knows it."""
+
+cdef void ledger_append_switch(LedgerHold* holds, uint64_t count,
+                               uint64_t* switching) noexcept nogil
+"""Let readers of all these ledgers, in the order of their ids, see another part of each, at one
+moment: `switching` is odd meanwhile, and what readers see counts for them only if it was even, and
+the same, before and after they looked. Another thread does not call it at the same time for the
+same `switching`. Wakes the readers."""
+
 cdef void ledger_append_end(LedgerAppend* self) noexcept nogil
 """Another ledger takes the entries from now on: the slot of this fenced one says that it has ended,
 as soon as all of it is published, and its readers are woken."""

@@ -1,14 +1,15 @@
 """Appends, flushes and seals one ledger file."""
 
 from libc.errno cimport EDQUOT, EFBIG, ENOMEM, ENOSPC
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset, strlen
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.crc32c cimport crc32c_u64
 from pulsarx._core.entry_frame cimport (
-    EntryFrame, entry_frame_count_holds, entry_frame_encode, entry_frame_place_holds,
+    ENTRY_TRANSACTION, EntryFrame, entry_frame_count_holds, entry_frame_encode,
+    entry_frame_place_holds,
     entry_frame_span,
 )
 from pulsarx._core.file_ops cimport *
@@ -117,6 +118,7 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
     pthread_mutex_init(&self.flush_mutex, NULL)
     self.end = LEDGER_HEADER_SIZE
     self.durable_end = LEDGER_HEADER_SIZE
+    self.held_end = UINT64_MAX
     atomic_store_u32(&self.state, LEDGER_OPEN)
     ledger_publish(self, self.end, 0, 0)
     return STATUS_OK
@@ -147,6 +149,13 @@ cdef int append_room(LedgerAppend* self, uint64_t span) noexcept nogil:
     return status_of(error)
 
 
+cdef void hold_set(LedgerAppend* self, uint64_t end, uint64_t entry_count,
+                   uint64_t message_count) noexcept nogil:
+    self.held_entries = entry_count
+    self.held_messages = message_count
+    atomic_store_u64(&self.held_end, end)
+
+
 cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t* room,
                       uint64_t offset,
                       uint64_t end) noexcept nogil:
@@ -167,6 +176,8 @@ cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t
         self.last_publish_ms = frame.publish_time_ms
     elif frame.publish_time_ms < self.first_publish_ms:
         self.first_publish_ms = frame.publish_time_ms
+    if frame.flags & ENTRY_TRANSACTION and self.held_end > offset:
+        hold_set(self, offset, frame.entry_id, frame.first_message)
     atomic_store_u64(&self.message_count, message_count)
     atomic_store_u64(&self.entry_count, entry_count)
     atomic_store_u64(&self.end, end)
@@ -290,9 +301,40 @@ cdef void ledger_append_end(LedgerAppend* self) noexcept nogil:
 
 cdef bint ledger_append_is_final(LedgerAppend* self) noexcept nogil:
     cdef uint32_t state = atomic_load_u32(&self.state)
-    if not self.publish_on_flush or state == LEDGER_POISONED or state == LEDGER_CLOSED:
+    if state == LEDGER_POISONED or state == LEDGER_CLOSED:
         return True
-    return atomic_load_u64(&self.durable_end) == atomic_load_u64(&self.end)
+    return atomic_load_u64(&self.visible_end) == atomic_load_u64(&self.end)
+
+
+cdef void ledger_append_hold_all(LedgerAppend* self) noexcept nogil:
+    hold_set(self, LEDGER_HEADER_SIZE, 0, 0)
+
+
+cdef void ledger_append_switch(LedgerHold* holds, uint64_t count,
+                               uint64_t* switching) noexcept nogil:
+    cdef LedgerAppend* ledger
+    cdef uint64_t at
+    for at in range(count):
+        pthread_mutex_lock(&holds[at].ledger.append_mutex)
+        pthread_mutex_lock(&holds[at].ledger.flush_mutex)
+    atomic_store_u64(switching, atomic_load_u64(switching) + 1)
+    for at in range(count):
+        ledger = holds[at].ledger
+        hold_set(ledger, holds[at].end, holds[at].entry_count, holds[at].message_count)
+        if atomic_load_u32(&ledger.state) == LEDGER_CLOSED:
+            continue                     # its slot may be another ledger's
+        if ledger.publish_on_flush:
+            ledger_publish(ledger, ledger.durable_end, ledger.durable_count,
+                           ledger.durable_messages)
+        else:
+            ledger_publish(ledger, ledger.end, ledger.entry_count, ledger.message_count)
+        ledger_flush_ended(ledger)
+    atomic_store_u64(switching, atomic_load_u64(switching) + 1)
+    for at in range(count):
+        pthread_mutex_unlock(&holds[at].ledger.flush_mutex)
+        pthread_mutex_unlock(&holds[at].ledger.append_mutex)
+    for at in range(count):
+        ledger_publish_wake(holds[at].ledger)
 
 
 cdef int flush_before(LedgerAppend* self, int64_t sleep_ns) noexcept nogil:

@@ -37,6 +37,7 @@ published. Called with flush_mutex held; True: then wake its readers, without a 
 cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil
 cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count,
                          uint64_t message_count) noexcept nogil
-"""Let readers see that much; then, without a lock, ledger_publish_wake."""
+"""Let readers see that much, but nothing that is held; then, without a lock, ledger_publish_wake.
+Called with flush_mutex where publish_on_flush, else with append_mutex."""
 
 cdef void ledger_publish_wake(LedgerAppend* self) noexcept nogil

@@ -105,7 +105,7 @@ cdef void ledger_flush_end(LedgerAppend* self, int error, uint64_t end, uint64_t
 cdef bint ledger_flush_ended(LedgerAppend* self) noexcept nogil:
     if not self.followed or atomic_load_u64(&self.published.state) != PUBLISHED_OPEN:
         return False
-    if self.publish_on_flush and self.durable_end != atomic_load_u64(&self.end):
+    if self.visible_end != atomic_load_u64(&self.end):
         return False
     self.followed = 0                # the slot may be another ledger's before this one is closed
     atomic_store_u64(&self.published.state, PUBLISHED_ENDED)
@@ -123,6 +123,13 @@ cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil:
 
 cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count,
                          uint64_t message_count) noexcept nogil:
+    if end > atomic_load_u64(&self.held_end):
+        end = self.held_end
+        entry_count = self.held_entries
+        message_count = self.held_messages
+    self.visible_entries = entry_count
+    self.visible_messages = message_count
+    atomic_store_u64(&self.visible_end, end)
     # end first: a reader of a count before the end never counts an entry it may not read.
     atomic_store_u64(&self.published.end, end)
     atomic_store_u64(&self.published.entry_count, entry_count)

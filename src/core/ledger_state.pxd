@@ -44,6 +44,11 @@ cdef struct LedgerAppend:
     uint64_t entry_count              # written; atomic
     uint64_t message_count
     uint64_t first_index              # in its topic of the first message
+    # Readers see nothing from here on: the first entry of an open transaction; UINT64_MAX: all.
+    # Changed with both mutexes, or set by an append.
+    uint64_t held_end                 # atomic
+    uint64_t held_entries             # in front of it, as the next
+    uint64_t held_messages
     uint64_t prepared_end             # atomic; allocated, with zeros where the thread prepared
     uint64_t entry_count_max          # roll-over limits
     uint64_t size_max
@@ -58,6 +63,10 @@ cdef struct LedgerAppend:
     uint64_t durable_end              # atomic
     uint64_t durable_count            # entries; atomic
     uint64_t durable_messages
+    # what readers may see; with publish_on_flush of what is durable, and in front of held_end
+    uint64_t visible_end              # atomic
+    uint64_t visible_entries
+    uint64_t visible_messages
     uint32_t followed                 # fenced, and another ledger takes the entries
     # borrowed: the one in front of it, while that may not be durable; for the holder of the turn to
     # flush; else NULL

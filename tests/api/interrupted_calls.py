@@ -1128,6 +1128,19 @@ def administer_schemas(w: World) -> Steps:
     w.count += 1
 
 
+def administer_transactions(w: World) -> Steps:
+    group, made = w.client.admin.transactions, w.client.new_transaction()
+    yield group.get_transactions
+    yield lambda: group.get_transaction_metadata(*made.txn_id())
+    outcome = yield lambda: group.abort_transaction(*made.txn_id())
+    if outcome.interrupted:
+        try:
+            group.abort_transaction(*made.txn_id())
+        except errors.TransactionNotFound:
+            pass  # it was done
+    assert group.get_transactions() == []
+
+
 CALLS: dict[str, Callable[[World], Steps]] = {
     "open_and_close": open_and_close,
     "open_and_shut_down": open_and_shut_down,
@@ -1174,6 +1187,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "create_topics": create_topics,
     "create_with_a_schema": create_with_a_schema,
     "administer_schemas": administer_schemas,
+    "administer_transactions": administer_transactions,
     "create_and_delete": create_and_delete,
     "move_subscriptions": move_subscriptions,
     "administer": administer,

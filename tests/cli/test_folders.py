@@ -70,6 +70,7 @@ LINES = [
     "tenants delete public -f",
     "schemas get orders --all-version",
     "schemas delete orders",
+    "transactions ls",
     "check",
     "top --once -i 0.1",
     "perf produce orders -m 1 -r 0",

@@ -10,7 +10,7 @@ from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_encode, entry_fra
 cdef inline uint64_t put_entry(uint8_t* base, uint32_t seed, uint64_t at, uint64_t entry_id,
                                uint64_t first_message, uint32_t message_count,
                                uint64_t durable_count=0, int64_t publish_time_ms=5,
-                               uint32_t size=30) noexcept:
+                               uint32_t size=30, uint32_t flags=0) noexcept:
     """Where the next one begins."""
     cdef EntryFrame frame
     cdef uint8_t* entry = base + at + 64
@@ -22,6 +22,7 @@ cdef inline uint64_t put_entry(uint8_t* base, uint32_t seed, uint64_t at, uint64
     frame.message_count = message_count
     frame.durable_count = durable_count
     frame.publish_time_ms = publish_time_ms
+    frame.flags = flags
     entry_frame_encode(&frame, seed, at, base + at)
     memset(entry, 0, entry_frame_span(size) - 64)
     memset(entry, 7, size)

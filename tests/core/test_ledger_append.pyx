@@ -4,13 +4,15 @@ threads."""
 import os
 import threading
 
+import pytest
+
 from failing_calls cimport EIO, ENOSPC, calls_succeed, memory_fails
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from pulsarx._core.crc32c cimport crc32c
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_append cimport *
@@ -49,7 +51,8 @@ cdef int create(bint sync) noexcept nogil:
     return ledger_append_create(&LEDGER, &settings)
 
 
-cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id) noexcept nogil:
+cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id,
+                uint32_t flags=0) noexcept nogil:
     """One entry of size bytes that are all `fill`; the room around it is full of other bytes
     before."""
     cdef EntryFrame frame
@@ -70,6 +73,7 @@ cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id) noexcept nogil:
     frame.entry_size = size
     frame.message_count = 3
     frame.publish_time_ms = 5
+    frame.flags = flags
     status = ledger_append_entry(&LEDGER, &frame, room + 64, &offset)
     entry_id[0] = frame.entry_id
     free(room)
@@ -390,3 +394,78 @@ def test_what_is_behind_a_ledger_is_not_durable_before_it():
         ledger_append_forget(&LEDGER)
         assert LEDGER.before == NULL
         give_up()
+
+
+cdef tuple seen():
+    """What readers may see: the end, entries, messages."""
+    assert (LEDGER.visible_end, LEDGER.visible_entries, LEDGER.visible_messages) == (
+        SLOT.end, SLOT.entry_count, SLOT.message_count)
+    return SLOT.end, SLOT.entry_count, SLOT.message_count
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_what_is_behind_an_entry_of_a_transaction_is_held_back_until_a_switch(sync):
+    cdef uint64_t entry_id = 0
+    cdef uint64_t switching = 6
+    cdef LedgerHold hold
+    ends = []
+    assert create(sync) == STATUS_OK
+    for flags in (0, ENTRY_TRANSACTION, 0, ENTRY_TRANSACTION, 0):
+        ends.append(LEDGER.end)
+        assert append(40, 1, &entry_id, flags) == STATUS_OK
+        assert seen()[0] <= ends[min(1, len(ends) - 1)] or len(ends) == 1
+    assert ledger_append_flush(&LEDGER, 5, -1) == STATUS_OK
+    assert seen() == (ends[1], 1, 3) and LEDGER.held_end == ends[1]
+    assert not ledger_append_is_final(&LEDGER)
+    hold.ledger = &LEDGER
+    hold.end, hold.entry_count, hold.message_count = ends[3], 3, 9
+    ledger_append_switch(&hold, 1, &switching)
+    assert switching == 8 and seen() == (ends[3], 3, 9)
+    assert append(40, 1, &entry_id, ENTRY_TRANSACTION) == STATUS_OK
+    assert seen() == (ends[3], 3, 9)             # it holds nothing that is not held
+    hold.end = UINT64_MAX
+    ledger_append_switch(&hold, 1, &switching)
+    flushed = LEDGER.durable_end if sync else LEDGER.end
+    assert switching == 10 and seen() == (flushed, 5 if sync else 6, 15 if sync else 18)
+    assert ledger_append_flush(&LEDGER, 6, -1) == STATUS_OK
+    assert seen() == (LEDGER.end, 6, 18) and ledger_append_is_final(&LEDGER)
+    give_up()
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_ledgers_are_switched_together_and_a_held_one_has_not_ended(sync):
+    cdef PublishedEnd slot
+    cdef LedgerAppend following
+    cdef LedgerSettings settings
+    cdef LedgerHold holds[2]
+    cdef uint64_t entry_id = 0
+    cdef uint64_t switching = 0
+    assert create(sync) == STATUS_OK
+    SLOT.state = PUBLISHED_OPEN
+    memset(&settings, 0, sizeof(settings))
+    memset(&slot, 0, sizeof(slot))
+    settings.uuid[3] = 18
+    settings.entry_count_max = 100
+    settings.size_max = 1 << 20
+    settings.publish_on_flush = sync
+    settings.published = &slot
+    assert ledger_append_create(&following, &settings) == STATUS_OK
+    assert append(40, 1, &entry_id, ENTRY_TRANSACTION) == STATUS_OK
+    assert ledger_append_flush(&LEDGER, 1, -1) == STATUS_OK
+    ledger_append_fence(&LEDGER)
+    ledger_append_hold_all(&following)
+    ledger_append_end(&LEDGER)
+    assert SLOT.state == PUBLISHED_OPEN and seen() == (4096, 0, 0)
+    for at in range(2):
+        holds[at].end, holds[at].entry_count, holds[at].message_count = UINT64_MAX, 0, 0
+    holds[0].ledger, holds[1].ledger = &LEDGER, &following
+    ledger_append_switch(holds, 2, &switching)
+    assert switching == 2 and following.held_end == UINT64_MAX
+    assert SLOT.state == PUBLISHED_ENDED and seen() == (LEDGER.end, 1, 3)
+    ledger_append_close(&following)
+    slot.end = 5                                 # it is of another ledger by now
+    holds[0].ledger = &following
+    ledger_append_switch(holds, 1, &switching)
+    assert slot.end == 5
+    ledger_append_free(&following)
+    give_up()

@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport *
@@ -295,3 +296,16 @@ def test_a_seal_without_room_or_memory(tmp_path):
     calls_succeed()
     ledger_recover_free(&recovered)
     file_close(fd)
+
+
+def test_entries_of_transactions_are_noticed_where_their_frames_hold():
+    fill()
+    assert scanned()[0] == 10 and not recovered.has_transactions
+    put_entry(base, header.seed, 4096 + 9 * SPAN, 9, 27, 3, 0, 5, 30, ENTRY_TRANSACTION)
+    assert scanned()[0] == 10 and recovered.has_transactions
+    memset(base + 4096 + 9 * SPAN + 64, 255, 8)      # a torn tail is of nobody
+    assert scanned()[0] == 9 and not recovered.has_transactions
+    fill()
+    put_entry(base, header.seed, 4096 + 4 * SPAN, 4, 12, 3, 0, 5, 30, ENTRY_TRANSACTION)
+    memset(base + 4096 + 4 * SPAN + 64, 255, 8)      # damaged, in front of others
+    assert scanned() == (10, 30, 10, 1, [(4, 1)]) and recovered.has_transactions

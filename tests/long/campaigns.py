@@ -159,6 +159,10 @@ CAMPAIGNS = (
         "model", "random histories of subscriptions against the model, with restarts",
         "tests/model", rounds=12, scale=8,
     ),
+    campaign(
+        "transactions", "random histories of transactions, their owners killed at calls on files",
+        "tests/model/test_transactions_model.py", "-k", "whole", rounds=20, scale=12,
+    ),
     # 100,000 histories of an owner and four guests, an hour of one core.
     campaign(
         "simulation", "an owner and its guests in one thread of control, killed and stopped",

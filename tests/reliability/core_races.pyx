@@ -5,13 +5,13 @@ Each method of a scene is the body of one thread: all begin at a barrier, and no
 tested orders them.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.crc32c cimport crc32c
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_append cimport *
@@ -48,7 +48,8 @@ cdef class Start:
         pthread_barrier_destroy(&self.barrier)
 
 
-cdef int entry_append(LedgerAppend* ledger, uint64_t* entry_id) noexcept nogil:
+cdef int entry_append(LedgerAppend* ledger, uint64_t* entry_id,
+                      uint32_t flags=0) noexcept nogil:
     cdef EntryFrame frame
     cdef uint8_t room[64 + ENTRY_SIZE + 8]
     cdef uint64_t offset = 0
@@ -66,6 +67,7 @@ cdef int entry_append(LedgerAppend* ledger, uint64_t* entry_id) noexcept nogil:
     frame.entry_size = ENTRY_SIZE
     frame.message_count = MESSAGES
     frame.publish_time_ms = 5
+    frame.flags = flags
     status = ledger_append_entry(ledger, &frame, room + 64, &offset)
     entry_id[0] = frame.entry_id
     return status
@@ -330,6 +332,145 @@ cdef class Takers:
     @property
     def total(self):
         return self.sum
+
+
+cdef class SwitchedLedgers:
+    """One open ledger of each of two topics, in which transactions write to both and others to one;
+    what ends them shows both at one moment."""
+
+    cdef LedgerAppend ledgers[2]
+    cdef PublishedEnd slots[2]
+    cdef WaitEvent events[2]
+    cdef uint64_t switching
+    cdef uint32_t over                   # atomic: no transaction comes any more
+    cdef Start start
+
+    def __cinit__(self, int threads, bint durable):
+        cdef LedgerSettings settings
+        cdef int at
+        self.start = Start(threads)
+        memset(self.slots, 0, sizeof(self.slots))
+        memset(self.events, 0, sizeof(self.events))
+        for at in range(2):
+            memset(&settings, 0, sizeof(settings))
+            settings.path = NULL
+            settings.uuid[3] = at + 1
+            settings.entry_count_max = 1000000
+            settings.size_max = SIZE_MAX
+            settings.publish_on_flush = settings.zero_space = durable
+            settings.published = &self.slots[at]
+            settings.topic_event = &self.events[at]
+            self.slots[at].ledger_id = at + 1
+            atomic_store_u64(&self.slots[at].state, PUBLISHED_OPEN)
+            assert ledger_append_create(&self.ledgers[at], &settings) == STATUS_OK
+
+    def __dealloc__(self):
+        cdef int at
+        for at in range(2):
+            ledger_append_close(&self.ledgers[at])
+            ledger_append_free(&self.ledgers[at])
+
+    def transact(self, int count):
+        """So many transactions, one after the other; how many entries could be stored."""
+        cdef LedgerHold holds[2]
+        cdef uint64_t entry_id = 0
+        cdef int turn, at
+        cdef int stored = 0
+        with nogil:
+            pthread_barrier_wait(&self.start.barrier)
+            for turn in range(count):
+                for at in range(2):
+                    stored += entry_append(&self.ledgers[at], &entry_id,
+                                           ENTRY_TRANSACTION) == STATUS_OK
+                    ledger_append_flush(&self.ledgers[at], entry_id + 1, -1)
+                    holds[at].ledger = &self.ledgers[at]
+                    holds[at].end = UINT64_MAX
+                    holds[at].entry_count = holds[at].message_count = 0
+                ledger_append_switch(holds, 2, &self.switching)
+            atomic_store_u32(&self.over, 1)
+        return stored
+
+    def publish(self, int at, bint flushes):
+        """Others, while there are transactions; whether nothing was refused."""
+        cdef uint64_t entry_id = 0
+        cdef int status = STATUS_OK
+        with nogil:
+            pthread_barrier_wait(&self.start.barrier)
+            while status == STATUS_OK and not atomic_load_u32(&self.over) and entry_id < 20000:
+                status = entry_append(&self.ledgers[at], &entry_id)
+                if flushes and status == STATUS_OK:
+                    status = ledger_append_flush(&self.ledgers[at], entry_id + 1, -1)
+        return status == STATUS_OK
+
+    def read(self, int at, int count):
+        """Read a topic, asleep while there is nothing new, until so many entries of transactions
+        have come."""
+        cdef LedgerRead reader
+        cdef uint64_t offset = LEDGER_HEADER_SIZE
+        cdef uint64_t found = 0
+        cdef uint64_t end
+        cdef uint32_t seen
+        cdef uint8_t* base = self.mapped(at, &reader)
+        with nogil:
+            pthread_barrier_wait(&self.start.barrier)
+            while found < <uint64_t>count:
+                end = atomic_load_u64(&self.slots[at].end)
+                found += transacted(&reader, &offset, end)
+                seen = wait_event_enter(&self.events[at])
+                if atomic_load_u64(&self.slots[at].end) == end and found < <uint64_t>count:
+                    wait_event_sleep(&self.events[at], seen, -1)
+                wait_event_leave(&self.events[at])
+        file_unmap(base, SIZE_MAX)
+        return found
+
+    def compare(self, int count):
+        """Look at both at one moment, until so many transactions were seen; the looks that saw one
+        in one topic alone."""
+        cdef LedgerRead readers[2]
+        cdef uint64_t offsets[2]
+        cdef uint64_t ends[2]
+        cdef uint64_t found[2]
+        cdef uint64_t seen
+        cdef int at
+        cdef int wrong = 0
+        cdef uint8_t* first = self.mapped(0, &readers[0])
+        cdef uint8_t* second = self.mapped(1, &readers[1])
+        with nogil:
+            for at in range(2):
+                offsets[at] = LEDGER_HEADER_SIZE
+                found[at] = 0
+            pthread_barrier_wait(&self.start.barrier)
+            while found[0] < <uint64_t>count:
+                seen = atomic_load_u64(&self.switching)
+                for at in range(2):
+                    ends[at] = atomic_load_u64(&self.slots[at].end)
+                if seen & 1 or atomic_load_u64(&self.switching) != seen:
+                    continue
+                for at in range(2):
+                    found[at] += transacted(&readers[at], &offsets[at], ends[at])
+                wrong += found[0] != found[1]
+        file_unmap(first, SIZE_MAX)
+        file_unmap(second, SIZE_MAX)
+        return wrong
+
+    cdef uint8_t* mapped(self, int at, LedgerRead* reader) except NULL:
+        cdef uint8_t* base = NULL
+        assert file_map(self.ledgers[at].fd, 0, SIZE_MAX, False, &base) == 0
+        memset(reader, 0, sizeof(reader[0]))
+        reader.base = base
+        reader.mapped_size = SIZE_MAX
+        reader.seed = self.ledgers[at].seed
+        return base
+
+
+cdef uint64_t transacted(LedgerRead* reader, uint64_t* offset, uint64_t end) noexcept nogil:
+    """The entries of transactions from there to the end."""
+    cdef EntryFrame frame
+    cdef const uint8_t* entry = NULL
+    cdef uint64_t found = 0
+    while ledger_read_entry(reader, offset[0], end, &frame, &entry, offset) == STATUS_OK:
+        found += (frame.flags & ENTRY_TRANSACTION) != 0
+    return found
 
 
 # Planted ------------------------------------------------------------------------------------------

@@ -13,8 +13,11 @@ from unittest import mock
 from crash_images import FLUSHES, Calls
 
 from pulsarx._pycore.ranges.entry_codec import crc32c
+from pulsarx.broker.catalogue.topic_operations import TOPIC_OPERATIONS
+from pulsarx.broker.ledgers import managed_ledger
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.topics.deduplication import Deduplication
+from pulsarx.broker.transactions.coordinator import TransactionCoordinator
 
 CURSOR_HEADER = 4096
 FRAME_SIZE = 64
@@ -115,6 +118,87 @@ def snapshot_of_sequences_ahead() -> Iterator[None]:
 
     with mock.patch.object(Deduplication, "snapshot", hasty):
         yield
+
+
+# Of transactions -------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def told_before_the_flush() -> Iterator[None]:
+    """The record that a transaction is committed comes first, and then its messages are flushed."""
+    whole, flush = TransactionCoordinator._tell_catalogue, ManagedLedger.flush
+
+    def later(self: Any, *, sealed: bool = True) -> None:
+        if sealed:
+            flush(self, sealed=sealed)
+
+    def hasty(self: Any, transaction: Any, committed: bool, messages: Any) -> None:
+        whole(self, transaction, committed, messages)
+        for ledger in messages:
+            flush(ledger, sealed=False)
+
+    with (
+        mock.patch.object(TransactionCoordinator, "_tell_catalogue", hasty),
+        mock.patch.object(ManagedLedger, "flush", later),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def told_topic_by_topic() -> Iterator[None]:
+    """An end has a record for each topic."""
+    whole = TransactionCoordinator._tell_catalogue
+
+    def split(self: Any, transaction: Any, committed: bool, messages: Any) -> None:
+        number = transaction.number
+        for ledger, runs in messages.items():
+            whole(self, transaction, committed, {ledger: runs})
+            transaction.number = self._take_number()
+        transaction.number = number
+
+    with mock.patch.object(TransactionCoordinator, "_tell_catalogue", split):
+        yield
+
+
+@contextlib.contextmanager
+def aborted_forgotten_at_recovery() -> Iterator[None]:
+    """What was open when its owner was killed is sealed as if it had been committed."""
+    with mock.patch.object(managed_ledger, "runs_without", lambda runs, others: []):
+        yield
+
+
+@contextlib.contextmanager
+def committed_forgotten_at_recovery() -> Iterator[None]:
+    """What was committed in a ledger that was not sealed is aborted."""
+    with mock.patch.object(managed_ledger, "runs_without", lambda runs, others: runs):
+        yield
+
+
+@contextlib.contextmanager
+def aborted_forgotten_at_the_seal() -> Iterator[None]:
+    seal, *fields = TOPIC_OPERATIONS["seal_ledger"]
+
+    def forgetful(draft: Any, operation: Any) -> None:
+        topic, ledger_id = draft.topic(operation["topic"]), operation["ledger_id"]
+        seal(draft, operation)
+        topic.aborted.pop(ledger_id, None)
+
+    with mock.patch.dict(TOPIC_OPERATIONS, seal_ledger=(forgetful, *fields)):
+        yield
+
+
+# Each with the workload and durability that show it; planted while that is recorded, and while the
+# next owner looks.
+TRANSACTION_BUGS: dict[str, tuple[Any, str, str]] = {
+    each.__name__: (each, workload, durability)
+    for each, workload, durability in (
+        (told_before_the_flush, "transact", "interval"),
+        (told_topic_by_topic, "transact", "sync"),
+        (aborted_forgotten_at_recovery, "transact", "sync"),
+        (committed_forgotten_at_recovery, "transact", "os"),
+        (aborted_forgotten_at_the_seal, "transact_at_once", "sync"),
+    )
+}
 
 
 def appended_behind_a_hole(folder: Path, calls: Calls) -> str:

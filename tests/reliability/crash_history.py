@@ -75,6 +75,15 @@ class Topic:
         return self.is_damaged or (not killed and entries >= least)
 
 
+@dataclass
+class Transacted:
+    """A transaction: its messages are seen together, from when it is committed on, or never."""
+
+    messages: list[tuple[str, str]] = field(default_factory=list)  # topic, text
+    acknowledged: list[tuple[str, str, str]] = field(default_factory=list)  # topic, name, text
+    may_count: bool = False  # its commit was begun
+
+
 class History:
     """What the marks so far said. durability: of the client that made them."""
 
@@ -85,6 +94,7 @@ class History:
         self._least = 1 if durability == "os" else 2  # entries that are told as damage
         self._is_damaged = False  # a topic of the broker itself
         self.groups: list[list[tuple[str, str]]] = []  # messages that come all or not at all
+        self.transactions: dict[str, Transacted] = {}
 
     # Marks ---------------------------------------------------------------------------------------
 
@@ -115,6 +125,31 @@ class History:
     def _sent(self, topic: str, messages: list[str]) -> None:
         self.topics[topic].sure = DURABLE
         self.topics[topic].messages.update(dict.fromkeys(messages, self.confirmed))
+
+    def _join(self, transaction: str, topic: str, messages: list[str]) -> None:
+        """They are sent in a transaction that is open."""
+        self._send(topic, messages)
+        joined = self.transactions.setdefault(transaction, Transacted())
+        joined.messages += [(topic, each) for each in messages]
+
+    def _acknowledge_in(self, transaction: str, topic: str, name: str, text: str) -> None:
+        joined = self.transactions.setdefault(transaction, Transacted())
+        joined.acknowledged.append((topic, name, text))
+
+    def _commit(self, transaction: str) -> None:
+        self.transactions[transaction].may_count = True
+        for topic, name, text in self.transactions[transaction].acknowledged:
+            self._acknowledge(topic, name, [text])
+
+    def _committed(self, transaction: str) -> None:
+        sure = WRITTEN if self.durability == "os" else DURABLE
+        for topic, message in self.transactions[transaction].messages:
+            self.topics[topic].messages[message] = sure
+        for topic, name, text in self.transactions[transaction].acknowledged:
+            self._acknowledged(topic, name, [text])
+            if sure == DURABLE:
+                for each in self.topics[topic].subscriptions[name].states:
+                    each.durable.add(text)
 
     def _attach(self, files: list[list[Any]]) -> None:
         for topic, messages in files:
@@ -180,7 +215,27 @@ class History:
             lost = [each for each in group if each[0] not in found or not holds(found, each)]
             if lost and len(lost) != len(group):
                 told.append(f"of {group} there are not {lost}")
+        for name, transaction in self.transactions.items():
+            told += self._faults_of_transaction(name, transaction, found, killed)
         return told
+
+    def _faults_of_transaction(
+        self, name: str, transaction: Transacted, found: Found, killed: bool
+    ) -> Iterable[str]:
+        there = [each for each in transaction.messages if each[0] in found and holds(found, each)]
+        lost = [each for each in transaction.messages if each not in there]
+        if there and not transaction.may_count:
+            yield f"{name} was not committed, and there are {there}"
+        if there and lost and (killed or self.durability != "os"):
+            yield f"of {name} there are {there}, and not {lost}"
+        for topic, subscription, text in transaction.acknowledged:
+            is_left = topic in found and text in found[topic].unacknowledged.get(subscription, ())
+            if there and is_left and (killed or self.durability != "os"):
+                yield f"of {name} there are {there}, and {text} is not acknowledged"
+
+    @property
+    def transacts(self) -> bool:
+        return bool(self.transactions)
 
     def may_be_damaged(self, killed: bool, damage: str) -> bool:
         """Whether a check of the folder may say that."""

@@ -147,7 +147,7 @@ class CrashImages:
         folder = self._scratch / "image"
         image.write(folder)
         try:
-            return recover(folder, history.durability, deduplicated(history))
+            return recovered(folder, history)
         finally:
             shutil.rmtree(folder)
 
@@ -168,8 +168,7 @@ class CrashImages:
         image.write(folder)
         try:
             device = Device(folder, holds=folder)
-            names = deduplicated(history)
-            calls = recorded(lambda: recover(folder, history.durability, names))
+            calls = recorded(lambda: recovered(folder, history))
             known: dict[bytes, Recovery] = {}
             then = history.seen(recovery.found)
             for number, second in self._moments(calls, device, then, SECOND_IMAGES, 2):
@@ -178,7 +177,7 @@ class CrashImages:
                     self.counts.seconds_opened += 1
                     second.write(again)
                     try:
-                        known[second.digest] = recover(again, history.durability, names)
+                        known[second.digest] = recovered(again, history)
                     finally:
                         shutil.rmtree(again)
                 behind = f"{where}\nand then call {number} {calls[number - 1]}, image {second}"
@@ -187,5 +186,6 @@ class CrashImages:
             shutil.rmtree(folder)
 
 
-def deduplicated(history: History) -> set[str]:
-    return {name for name, topic in history.topics.items() if topic.deduplicated}
+def recovered(folder: Path, history: History) -> Recovery:
+    names = {name for name, topic in history.topics.items() if topic.deduplicated}
+    return recover(folder, history.durability, names, transacts=history.transacts)

@@ -153,6 +153,30 @@ def use(client: pulsarx.Client, found: Found, deduplicated: set[str]) -> None:
             left += new
 
 
+def transact(client: pulsarx.Client, found: Found, deduplicated: set[str]) -> None:
+    """Commit a transaction and abort one, each over all topics there are."""
+    producers = {name: client.create_producer(name) for name in found if name not in deduplicated}
+    for end in ("commit", "abort") if producers else ():
+        transaction = client.new_transaction()
+        label = f"{AFTER}, {end}"
+        sent: dict[str, str] = {}
+        for name, producer in producers.items():
+            known = [each for each in found[name].messages if each.startswith(AFTER)]
+            sent[name] = f"{AFTER}{len(known)}" if end == "commit" else f"{AFTER}-not{len(known)}"
+            mark("join", label, name, [sent[name]])
+            producer.send(sent[name].encode(), transaction=transaction)
+        if end == "abort":
+            transaction.abort()
+            continue
+        mark("commit", label)
+        transaction.commit()
+        mark("committed", label)
+        for name, text in sent.items():
+            found[name].messages.append(text)
+            for left in found[name].unacknowledged.values():
+                left.append(text)
+
+
 @dataclass
 class Recovery:
     """What an owner found in a folder and did there."""
@@ -181,7 +205,9 @@ def is_left(topic: FoundTopic, messages: set[str]) -> bool:
     return any(messages & set(left) for left in topic.unacknowledged.values())
 
 
-def recover(folder: Path, durability: str, deduplicated: set[str]) -> Recovery:
+def recover(
+    folder: Path, durability: str, deduplicated: set[str], *, transacts: bool = False
+) -> Recovery:
     """Own the folder, look, use it, look again, leave it and check it."""
     recovery = Recovery({}, [])
     try:
@@ -189,6 +215,8 @@ def recover(folder: Path, durability: str, deduplicated: set[str]) -> Recovery:
             recovery.found = find(client)
             now = deepcopy(recovery.found)
             use(client, now, deduplicated)
+            if transacts:
+                transact(client, now, deduplicated)
             again = find(client)
             if not is_same(now, again):
                 recovery.faults.append(f"behind what was published: {again}, not {now}")

@@ -71,6 +71,35 @@ class Program:
         producer.flush()
         mark("sent", topic, texts)
 
+    def begin(self) -> tuple[str, Any]:
+        """A transaction, by the name that marks have for it."""
+        opened = self.client.new_transaction()
+        return str(opened.txn_id()[1]), opened
+
+    def join(
+        self, transaction: tuple[str, Any], producer: Any, count: int = 1, topic: str = "t",
+        **named: Any,
+    ) -> None:  # fmt: skip
+        """One message after the other, in a transaction."""
+        name, opened = transaction
+        for text in self.texts(count):
+            mark("join", name, topic, [text])
+            producer.send(text.encode(), transaction=opened, **named)
+
+    def acknowledge_in(
+        self, transaction: tuple[str, Any], consumer: Any, *messages: Any, topic: str = "t"
+    ) -> None:
+        name, opened = transaction
+        for each in messages:
+            mark("acknowledge_in", name, topic, "s", each.data().decode())
+            consumer.acknowledge(each, transaction=opened)
+
+    def commit(self, transaction: tuple[str, Any]) -> None:
+        name, opened = transaction
+        mark("commit", name)
+        opened.commit()
+        mark("committed", name)
+
     def subscribe(self, name: str = "s", topic: str = "t", **options: Any) -> Any:
         mark("create", topic)
         mark("subscribe", topic, name, [])
@@ -354,6 +383,142 @@ def delete_behind_others(program: Program) -> None:
     program.send(program.producer(), 1)
 
 
+def transact(program: Program) -> None:
+    """Two topics, whose ledgers are full soon: one transaction is committed, one aborted, one is
+    open when the owner leaves; others publish between."""
+    a, b = program.producer("a"), program.producer("b")
+    program.subscribe(topic="a")
+    program.send(a, 1, topic="a")
+    first = program.begin()
+    program.join(first, a, 2, topic="a")
+    program.send(a, 1, topic="a")
+    program.join(first, b, 1, topic="b")
+    program.commit(first)
+    second = program.begin()
+    program.join(second, b, 2, topic="b")
+    program.join(second, a, 1, topic="a")
+    program.send(b, 1, topic="b")
+    second[1].abort()
+    program.settle()
+    program.send(a, 2, topic="a")
+    program.end_interval()
+    third = program.begin()
+    program.join(third, a, 1, topic="a")
+    program.join(third, b, 1, topic="b")
+    program.send(b, 1, topic="b")
+
+
+def transact_at_once(program: Program) -> None:
+    """Of three that are open at the same time, over several ledgers of two topics, the younger ones
+    end first; the folder is opened anew behind them."""
+    a, b = program.producer("a"), program.producer("b")
+    program.subscribe(topic="b")
+    old, young, doomed = program.begin(), program.begin(), program.begin()
+    for _ in range(3):
+        program.join(old, a, 1, topic="a")
+        program.join(doomed, b, 1, topic="b")
+        program.join(young, a, 1, topic="a")
+        program.join(young, b, 1, topic="b")
+        program.send(b, 1, topic="b")
+        program.join(doomed, a, 1, topic="a")
+    program.settle()
+    program.commit(young)
+    doomed[1].abort()
+    program.end_interval()
+    program.join(old, b, 1, topic="b")
+    program.commit(old)
+    program.settle()
+    program.reopen()
+    a, b = program.producer("a"), program.producer("b")
+    last = program.begin()
+    program.join(last, a, 1, topic="a")
+    program.join(last, b, 1, topic="b")
+    program.commit(last)
+
+
+def transact_and_compact(program: Program) -> None:
+    """Messages of a transaction count for their keys if it was committed; another batch of them is
+    open, and goes with its owner."""
+    producer = program.producer()
+    for end in ("commit", "abort"):
+        for key in "ab":
+            for text in program.texts(1):
+                mark("send", "t", [text])
+                producer.send(text.encode(), partition_key=key)
+                mark("sent", "t", [text])
+        transaction = program.begin()
+        for key in "abc":
+            program.join(transaction, producer, 1, partition_key=key)
+        if end == "commit":
+            program.commit(transaction)
+        else:
+            transaction[1].abort()
+        program.settle()
+        program.client.admin.topics.trigger_compaction("t")
+        program.settle()
+        program.reopen()
+        producer = program.producer(batching_enabled=True)
+    name, opened = program.begin()
+    texts = program.texts(3)
+    mark("join", name, "t", texts)
+    producer.send_many([text.encode() for text in texts], keys=list("aab"), transaction=opened)
+    program.client.admin.topics.trigger_compaction("t")
+    program.settle()
+
+
+def transact_acknowledgements(program: Program) -> None:
+    """What is taken from one topic and sent to another counts together, with each end; what is
+    acknowledged may not be flushed itself."""
+    a, b = program.producer("a"), program.producer("b")
+    consumer = program.subscribe(topic="a", consumer_type=pulsarx.ConsumerType.Shared)
+    program.send_many(a, 9, topic="a")
+    messages = program.receive(consumer, 9)
+    for number, end in enumerate(("commit", "abort", "commit", "")):
+        transaction = program.begin()
+        program.acknowledge_in(transaction, consumer, *messages[2 * number :][:2], topic="a")
+        program.join(transaction, b, 2, topic="b")
+        if end == "commit":
+            program.commit(transaction)
+        elif end:
+            transaction[1].abort()
+        if number == 1:
+            program.end_interval()
+            program.send(a, 1, topic="a")
+
+
+def transact_deduplicated(program: Program) -> None:
+    """What was aborted is new when it is sent again, and what was committed is not."""
+
+    def join(transaction: tuple[str, Any], letter: str, *numbers: int) -> None:
+        for number in numbers:
+            text = f"{letter}{number}"
+            mark("join", transaction[0], "t", [text])
+            producer.send(text.encode(), sequence_id=number, transaction=transaction[1])
+
+    def send(*numbers: int) -> None:
+        for number in numbers:
+            mark("send", "t", [f"d{number}"])
+            producer.send(b"d%d" % number, sequence_id=number)
+            mark("sent", "t", [f"d{number}"])
+
+    producer = program.producer(producer_name="p")
+    program.client.admin.topics.set_deduplication("t", True)
+    mark("deduplicate", "t")
+    send(0, 1)
+    aborted = program.begin()
+    join(aborted, "x", 2, 3, 4)
+    aborted[1].abort()
+    program.settle()
+    committed = program.begin()
+    join(committed, "d", 2, 3)
+    program.commit(committed)
+    producer.send(b"d3", sequence_id=3)
+    send(4)
+    program.end_interval()
+    join(program.begin(), "x", 5, 6)
+    program.settle()
+
+
 Workload = Callable[[Program], None]
 WORKLOADS: dict[str, Workload] = {
     each.__name__: each
@@ -363,5 +528,7 @@ WORKLOADS: dict[str, Workload] = {
         deduplicate_chunks,
         reopen, administer, delete_behind_others, compact, attach,
         create_many, partition,
+        transact, transact_at_once, transact_and_compact, transact_deduplicated,
+        transact_acknowledgements,
     )
 }  # fmt: skip

@@ -29,7 +29,9 @@ from pulsarx import (
 from pulsarx.backups import backup, check, restore, salvage
 from pulsarx.backups.contents import Contents
 from pulsarx.broker.requests.attach import Transaction, attach
+from pulsarx.errors import TransactionHasOperationFailed
 from pulsarx.testing import inspect
+from pulsarx.transaction import TransactionState
 
 WAIT_MS = 30_000
 TIMEOUT_MS = 3000  # of a message while nobody can become the owner
@@ -643,6 +645,195 @@ class Closing(Scene):
     prove = Recovering.prove
 
 
+# Transactions ---------------------------------------------------------------------------------
+
+
+class Joined:
+    """What was sent in one transaction, and what is known of its end. to_commit: that was asked
+    for, and an abort was not."""
+
+    def __init__(self, transaction: Any) -> None:
+        self.transaction = transaction
+        self.attempted: set[bytes] = set()
+        self.confirmed: set[bytes] = set()
+        self.to_commit = False
+        self.outcome: bool | None = None  # whether it was committed; None: not known
+        self.was_seen = False
+
+    def look(self) -> None:
+        """What its client says of it."""
+        state = self.transaction.state()
+        if state is TransactionState.COMMITTED:
+            self.outcome = True
+        elif state is TransactionState.ABORTED:
+            self.outcome = False
+            assert not self.was_seen, f"aborted, and was seen: {self.attempted}"
+
+    def check(self, found: set[bytes], waits: bool) -> None:
+        """All that was confirmed is seen or nothing, and once seen, always. waits: for an older
+        one, whose end is not known."""
+        there = found & self.attempted
+        assert not there or self.to_commit or self.outcome, f"not committed, there are {there}"
+        assert not there or self.outcome is not False, f"aborted, there are {there}"
+        if waits:
+            return
+        self.was_seen = self.was_seen or bool(there)
+        if self.was_seen or self.outcome:
+            assert self.confirmed <= found, f"of {self.confirmed} there are {there}"
+
+
+class Transacting(Scene):
+    """Transactions over two topics, of which some are committed; others publish between."""
+
+    topics = ("t", "u")
+
+    def begin(self) -> None:
+        self.client = self.opened()
+        self.producers = {each: self.client.create_producer(each) for each in self.topics}
+        self.plain: dict[str, list[bytes]] = {each: [] for each in self.topics}
+        self.order: dict[str, list[bytes]] = {each: [] for each in self.topics}
+        self.joined: list[Joined] = []
+        self.send_plain("t", b"before")
+
+    def send_plain(self, topic: str, content: bytes) -> None:
+        self.order[topic].append(content)
+        if self.attempt(self.producers[topic].send, content) is not None:
+            self.plain[topic].append(content)
+
+    def transact(self, name: str, transaction: Any) -> Joined:
+        joined = Joined(transaction)
+        self.joined.append(joined)
+        for topic in ("t", "u", "t"):
+            content = b"%s-%d" % (name.encode(), len(joined.attempted))
+            joined.attempted.add(content)
+            self.order[topic].append(content)
+            send = self.producers[topic].send
+            if self.attempt(send, content, transaction=transaction) is not None:
+                joined.confirmed.add(content)
+            self.send_plain(topic, b"plain-" + content)
+        return joined
+
+    def act(self) -> None:
+        for number in range(4):
+            transaction = self.attempt(self.client.new_transaction)
+            if transaction is None:
+                continue
+            joined = self.transact(f"m{number}", transaction)
+            joined.to_commit = number % 2 == 0
+            end = joined.transaction.commit if joined.to_commit else joined.transaction.abort
+            self.attempt(end)
+            joined.look()
+            self.attempt(self.look, self.client)
+            if joined.transaction.state() is TransactionState.OPEN:  # there was no room for it
+                joined.to_commit = False
+                self.attempt(joined.transaction.abort)
+                joined.look()
+
+    def look(self, client: Client) -> dict[str, list[bytes]]:
+        """What is seen of all topics now."""
+        found = {each: self.read(client, each) for each in self.topics}
+        for topic, contents in found.items():
+            assert len(set(contents)) == len(contents), f"twice: {contents}"
+            sent = [each for each in self.order[topic] if each in set(contents)]
+            assert contents == sent, f"sent {self.order[topic]}, there is {contents}"
+        everything = {each for contents in found.values() for each in contents}
+        waits = False
+        for joined in self.joined:
+            joined.check(everything, waits)
+            waits = waits or joined.outcome is None
+        return found
+
+    def go_on(self) -> None:
+        for joined in self.joined:
+            if joined.outcome is None:
+                self.end_again(joined)
+        with self.unless_poisoned():
+            last = self.transact("then", self.client.new_transaction())
+            last.to_commit = True
+            last.transaction.commit()
+            last.outcome = True
+            self.check_all(self.look(self.client))
+
+    def end_again(self, joined: Joined) -> None:
+        transaction = joined.transaction
+        aborts = not joined.to_commit or transaction.state() is TransactionState.ABORTING
+        with self.unless_poisoned(), suppress(TransactionHasOperationFailed):
+            (transaction.abort if aborts else transaction.commit)()
+        joined.look()
+
+    def check_all(self, found: dict[str, list[bytes]]) -> None:
+        """Behind the last open one: nothing that was confirmed is missing."""
+        for topic, contents in self.plain.items():
+            missing = [each for each in contents if each not in found[topic]]
+            assert not missing, f"{missing} of {topic} are lost, there is {found[topic]}"
+
+    def prove(self) -> None:
+        with self.opened() as client:
+            self.check_all(self.look(client))
+            with client.new_transaction() as transaction:
+                for topic in self.topics:
+                    client.create_producer(topic).send(b"last", transaction=transaction)
+            assert [self.read(client, each)[-1] for each in self.topics] == [b"last"] * 2
+
+
+class TransactingLater(Transacting):
+    """What was sent is flushed with the end."""
+
+    durability = "interval"
+
+    def check_all(self, found: dict[str, list[bytes]]) -> None:
+        """Others wait for the flush that comes with time, which may have failed."""
+
+
+class RecoveringTransactions(Transacting):
+    """The folder of an owner that was killed has transactions of each end, and open ones."""
+
+    @classmethod
+    def prepare(cls, folder: Path) -> None:
+        killed_owner(folder, cls.use)
+
+    @classmethod
+    def use(cls, folder: Path) -> None:
+        client = cls.open(folder)
+        producers = [client.create_producer(each) for each in cls.topics]
+        for end in ("commit", "abort", "open"):
+            transaction = client.new_transaction()
+            for producer in producers:
+                producer.send(b"%s" % end.encode(), transaction=transaction)
+                producer.send(b"behind " + end.encode())
+            if end != "open":
+                getattr(transaction, end)()
+
+    def begin(self) -> None:
+        sent = [b"commit", b"behind commit", b"abort", b"behind abort", b"open", b"behind open"]
+        kept = [each for each in sent if each not in (b"abort", b"open")]
+        self.order = {each: list(sent) for each in self.topics}
+        self.plain = {each: list(kept) for each in self.topics}
+        self.joined = []
+        for name in (b"abort", b"open"):
+            self.joined.append(Joined(None))
+            self.joined[-1].attempted.add(name)
+            self.joined[-1].outcome = False
+
+    def act(self) -> None:
+        self.client = self.attempt(self.opened)
+        if self.client is None:
+            return
+        self.attempt(self.look, self.client)
+        self.producers = self.attempt(self.make_producers)
+        if self.producers is not None:
+            super().act()
+
+    def make_producers(self) -> dict[str, Any]:
+        return {each: self.client.create_producer(each) for each in self.topics}
+
+    def go_on(self) -> None:
+        self.client = self.client or self.opened()
+        with self.unless_poisoned():
+            self.producers = self.make_producers()
+            super().go_on()
+
+
 # Whole folders --------------------------------------------------------------------------------
 
 
@@ -912,6 +1103,9 @@ SCENES: dict[str, type[Scene]] = {
     "take-over-named": TakingOverNamed,
     "take-over-once": TakingOverOnce,
     "close": Closing,
+    "transact": Transacting,
+    "transact-later": TransactingLater,
+    "recover-transactions": RecoveringTransactions,
     "attach": Attaching,
     "attach-live": AttachingLive,
     "back-up": BackingUp,

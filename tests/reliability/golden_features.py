@@ -517,10 +517,43 @@ def offloaded(maker: Maker) -> None:
     maker.settle()
 
 
+def transactions(maker: Maker) -> None:
+    """Of two topics: committed, aborted, and open when the owner is killed. What they acknowledge
+    was kept by cursors, because of a seek, or not yet."""
+    topics = ("transacted", "transacted-too")
+    with maker.client.create_producer("transacted", "before") as producer:
+        for payload in names("before", 9):
+            producer.send(payload)
+    consumers = {name: maker.subscribe("transacted", name) for name in ("sought-in", "acking")}
+    received = {name: each.receive_many(99, 0) for name, each in consumers.items()}
+    for number, end in enumerate(("commit", "abort", "open", "commit")):
+        transaction = maker.client.new_transaction()
+        for topic in topics:
+            with maker.client.create_producer(
+                topic, "transacting", batching_enabled=True
+            ) as producer:
+                producer.send_many(names(f"{end}{number}-", 3), transaction=transaction)
+                producer.send(b"single %d" % number, transaction=transaction)
+                producer.send(b"plain %d" % number)
+        for name, consumer in consumers.items():
+            if end != "open":
+                consumer.acknowledge(received[name][2 * number], transaction=transaction)
+        if end != "open":
+            getattr(transaction, end)()
+        if number == 0:
+            consumers["sought-in"].seek(received["sought-in"][1].message_id())
+            received["sought-in"] = received["sought-in"][:1] + consumers["sought-in"].receive_many(
+                99, 0
+            )
+    for consumer in consumers.values():
+        consumer.close()
+    maker.clock.advance(1)
+
+
 SESSIONS: tuple[tuple[Callable[[Maker], None], ...], ...] = (
     (namespaces, policies, described_messages, compressions, batches_by_key, chunks, encryption),
     (schemas, partitions, delayed, deduplication, letters, subscriptions, life_of_topics),
-    (trimmed, merged, compacted, attached, offloaded),
+    (trimmed, merged, compacted, attached, offloaded, transactions),
 )
 
 
@@ -530,6 +563,7 @@ def last_of_each(maker: Maker) -> None:
         maker.send(topic, b"after a kill", name="late")
     with maker.subscribe("used", "shared") as consumer:
         consumer.acknowledge(consumer.receive_many(99, 0)[-1])
+    transactions(maker)
 
 
 def make(folder: Path, keys: Any) -> dict[str, Any]:

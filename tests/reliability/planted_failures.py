@@ -9,9 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pulsarx._pycore.ledger.open_transactions import release
 from pulsarx.backups import workplace
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.ledgers import managed_ledger
+from pulsarx.broker.transactions.coordinator import TransactionCoordinator
 from pulsarx.producing.topic_producer import TopicProducer
 
 
@@ -65,6 +67,18 @@ def keep_lock_without_memory() -> None:
     Catalogue.commit = committed  # type: ignore[method-assign]
 
 
+def show_before_the_record() -> None:
+    """Readers see a transaction, and then the catalogue is told."""
+    tell = TransactionCoordinator._tell_catalogue
+
+    def told(self: Any, transaction: Any, committed: bool, messages: Any) -> None:
+        if committed:
+            release(transaction, True)
+        tell(self, transaction, committed, messages)
+
+    TransactionCoordinator._tell_catalogue = told  # type: ignore[method-assign]
+
+
 PLANTED: dict[str, Planted] = {
     "a failed flush is ignored": Planted(
         nothing, "files", "publish", 3, (("system", "flush", "lie"),)
@@ -77,6 +91,9 @@ PLANTED: dict[str, Planted] = {
     ),
     "a ledger that cannot be looked at is gone": Planted(
         take_for_gone, "system:stat", "receive", 100
+    ),
+    "a transaction is seen before it is told": Planted(
+        show_before_the_record, "plan:write:error:ENOSPC", "transact", 100
     ),
     "a message is dropped without memory": Planted(
         drop_without_memory, "memory", "publish-batches", 400

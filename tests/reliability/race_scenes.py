@@ -146,6 +146,21 @@ def takers(folder: Path, count: int, one: bool = False) -> None:
     assert scene.total == count * (count - 1) // 2
 
 
+def switched_ledgers(folder: Path, count: int, durable: bool = False) -> None:
+    """Transactions over two topics end while others publish there: who looks at both at one moment
+    sees each in both or in none, and nobody sleeps on."""
+    scene = core_races().SwitchedLedgers(6, durable)
+    tasks = [
+        partial(scene.transact, count),
+        partial(scene.publish, 0, durable),
+        partial(scene.publish, 1, durable),
+        partial(scene.read, 0, count),
+        partial(scene.read, 1, count),
+        partial(scene.compare, count),
+    ]
+    assert run_all(tasks, nothing) == [2 * count, True, True, count, count, 0]
+
+
 # Of the library -----------------------------------------------------------------------------------
 
 
@@ -354,6 +369,54 @@ def closing(folder: Path, count: int) -> None:
     assert set(confirmed) <= found
 
 
+def transacting(folder: Path, count: int, durability: str = "os") -> None:
+    """Transactions over two topics, one after the other and two at a time, are committed and
+    aborted while others publish there, over many small ledgers: consumers and readers get all that
+    counts, asleep until it comes."""
+    options = small(4)
+    with pulsarx.Client(folder, durability=durability, broker_options=options) as client:
+        client.admin.namespaces.set_retention("public/default", -1, -1)
+        topics = ("t", "u")
+        readers = [client.create_reader(each, MessageId.earliest) for each in topics]
+        consumers = [client.subscribe(each, "s", ConsumerType.Shared) for each in topics]
+        total = 2 * count + 2 * ((count + 1) // 2)  # plain ones, and what is committed
+
+        def send(topic: str, name: bytes) -> None:
+            with client.create_producer(topic) as producer:
+                for each in range(count):
+                    producer.send(b"%s:%d" % (name, each))
+
+        def transact(name: bytes) -> None:
+            producers = [client.create_producer(each) for each in topics]
+            for number in range(count):
+                transaction = client.new_transaction()
+                end = "aborted" if number % 2 else "committed"
+                for producer in producers:
+                    content = b"%s:%s:%d" % (name, end.encode(), number)
+                    producer.send(content, transaction=transaction)
+                (transaction.abort if number % 2 else transaction.commit)()
+
+        def take(consumer: Any) -> None:
+            taken = set()
+            for _ in range(total):
+                message = consumer.receive(60_000)
+                consumer.acknowledge(message)
+                taken.add(message.data())
+            assert len(taken) == total and not any(b"aborted" in each for each in taken)
+
+        def read(reader: Any) -> None:
+            found = {reader.read_next(60_000).data() for _ in range(total)}
+            assert len(found) == total and not any(b"aborted" in each for each in found)
+
+        with short_turns():
+            run_all([
+                *(partial(send, each, name) for each in topics for name in (b"a", b"b")),
+                *(partial(transact, name) for name in (b"x", b"y")),
+                *(partial(take, each) for each in consumers),
+                *(partial(read, each) for each in readers),
+            ])  # fmt: skip
+
+
 def linked(folder: Path, count: int) -> None:
     """Threads send over one connection, whose reading threads do what comes."""
     ours, theirs = socket.socketpair()
@@ -439,6 +502,8 @@ SCENES: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "a ledger that is closed": (closing_ledger, 20_000),
     "a flush that fails": (failing_calls, 400),
     "a write and a flush that fail": (partial(failing_calls, writes=True), 400),
+    "switched ledgers": (switched_ledgers, 2_000),
+    "durable switched ledgers": (partial(switched_ledgers, durable=True), 1_000),
     "takers of two events": (takers, 4_000),
     "takers that are woken one by one": (partial(takers, one=True), 4_000),
     "publishing": (publishing, 400),
@@ -446,6 +511,9 @@ SCENES: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "publishing at intervals": (partial(publishing, durability="interval"), 400),
     "telling": (telling, 200),
     "trimming": (trimming, 300),
+    "transacting": (transacting, 60),
+    "durable transacting": (partial(transacting, durability="sync"), 40),
+    "transacting at intervals": (partial(transacting, durability="interval"), 60),
     "closing": (closing, 100),
     "a connection": (linked, 2_000),
     "guests": (guests, 200),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from counts import counted
-from crash_bugs import BUGS, appended_behind_a_hole, snapshot_of_sequences_ahead
+from crash_bugs import BUGS, TRANSACTION_BUGS, appended_behind_a_hole, snapshot_of_sequences_ahead
 from crash_history import Found, History
 from crash_images import CrashFault, CrashImages, scratch, workload_calls
 from crash_session import recover
@@ -75,6 +75,18 @@ def test_a_snapshot_of_sequences_ahead_of_its_messages_is_found(above: Path) -> 
     with pytest.raises(CrashFault) as found:
         images.check("deduplicate", calls, folder, "os")
     print(f"found with {images.counts}: {str(found.value)[:2000]}")
+
+
+@pytest.mark.parametrize("bug", TRANSACTION_BUGS)
+def test_a_planted_bug_of_transactions_is_found(above: Path, bug: str) -> None:
+    plant, workload, durability = TRANSACTION_BUGS[bug]
+    folder = above / "work"
+    images = CrashImages(above, new_seed(), images=10_000, most=6, second=0)
+    with plant():
+        calls = workload_calls(workload, durability, folder)
+        with pytest.raises(CrashFault) as found:
+            images.check(workload, calls, folder, durability)
+    print(f"{bug}: found with {images.counts}: {str(found.value)[:2000]}")
 
 
 def has_a_hole(image: Image) -> bool:

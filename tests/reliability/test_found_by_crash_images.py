@@ -15,7 +15,7 @@ from pulsarx._pycore.ground import file_system
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.testing import fault_plan, inspect
 
-HEADER_SIZE = 4096
+HEADER_SIZE, FRAME_SIZE = 4096, 64
 
 
 def deduplicating(folder: Path, durability: str = "os") -> pulsarx.Client:
@@ -192,3 +192,35 @@ def test_who_comes_while_such_ledgers_are_flushed_waits_for_that(
         first.join()
         second.join()
         assert flushed and all(each >= 2 for each in flushed)
+
+
+def without_entries_from(path: Path, number: int) -> None:
+    """As if the device had lost the entries of a ledger from one on."""
+    data = path.read_bytes()
+    at = HEADER_SIZE
+    for _ in range(number):
+        size = int.from_bytes(data[at : at + 4], "little")
+        at += FRAME_SIZE + -(-size // 8) * 8
+    path.write_bytes(data[:at] + bytes(len(data) - at))
+
+
+def test_a_topic_opens_whose_aborted_messages_a_power_cut_took(tmp_path: Path) -> None:
+    """Nothing flushes them for the record of an abort; its subscriptions could not pass over what
+    was not there, so that the topic could not be opened."""
+    without = shutil.ignore_patterns("*.sock")
+    with opened(tmp_path / "f", "interval") as client:
+        client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        producer = client.create_producer("t")
+        producer.send(b"m0")
+        transaction = client.new_transaction()
+        for text in (b"x0", b"x1", b"x2"):
+            producer.send(text, transaction=transaction)
+        transaction.abort()
+        folder = Path(shutil.copytree(tmp_path / "f", tmp_path / "cut", ignore=without))
+    (ledger,) = [each for each in folder.glob("ledgers/*/*.ledger") if b"x0" in each.read_bytes()]
+    without_entries_from(ledger, 2)
+    with opened(folder, "interval") as client:
+        client.create_producer("t").send(b"m1")
+        assert read(client, "t")[0] == ["m0", "m1"]
+        consumer = client.subscribe("t", "s")
+        assert [each.data() for each in consumer.receive_many(10, 0)] == [b"m0", b"m1"]

@@ -26,6 +26,7 @@ from pulsarx.rest.metric_table import LEVELS
 from pulsarx.rest.metrics import Figures, rendered
 from pulsarx.testing import fault_plan
 
+FALLING = {each.name for level in LEVELS for each in level.metrics if each.falls}
 SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\d.e+-]+)')
 
 
@@ -45,7 +46,8 @@ def samples(administered: Administered, query: str = "") -> dict[str, dict[str, 
         if line.startswith("# TYPE "):
             current, kind = line.split()[2:]
             assert current == told and current not in found
-            assert kind == ("counter" if current.endswith("_total") else "gauge")
+            is_counter = current.endswith("_total") and current not in FALLING
+            assert kind == ("counter" if is_counter else "gauge")
             found[current] = {}
             continue
         parts = SAMPLE.fullmatch(line)

@@ -43,7 +43,7 @@ def test_tools_find_the_name_of_the_cluster(administered: Administered) -> None:
         "GET //admin/v3/source/builtinsources",
         "GET //proxy-stats/topics",
         "GET //admin/v3/packages/function/public/default",
-        "GET //admin/v3/transactions/coordinators",
+        "GET //admin/v3/transactions/coordinatorInternalStats/0",
         f"GET {N}/anything/of/4.3",
         f"PUT {T}/anything",
         "GET //admin/worker/v2/cluster",

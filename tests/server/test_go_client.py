@@ -18,6 +18,7 @@ from served import Served
 from signing import SECRET_TEXT, token
 
 from pulsarx.access import AccessSettings, TlsSettings
+from pulsarx.broker_options import BrokerOptions
 
 SOURCES = Path(__file__).parent / "go_client"
 CHECKS = re.findall(r'^\t"([a-z-]+)": ', (SOURCES / "main.go").read_text(), re.MULTILINE)
@@ -62,6 +63,13 @@ def served(open_served: Callable[..., Served]) -> Served:
 @pytest.mark.parametrize("name", CHECKS)
 def test_what_the_client_can_do(official: Path, served: Served, name: str) -> None:
     check(official, served.service.service_url, name)
+
+
+def test_without_a_coordinator_no_client_with_transactions_is_opened(
+    official: Path, open_served: Callable[..., Served]
+) -> None:
+    options = BrokerOptions(transaction_coordinator_enabled=False)
+    check(official, open_served(broker_options=options).service.service_url, "transactions-off")
 
 
 def test_a_token_over_tls(

@@ -36,6 +36,7 @@ def test_what_only_the_java_client_does(
     )
     served = open_served(broker_options=options)
     served.client.admin.topics.create_partitioned_topic("partitions", 3)
+    served.client.admin.topics.create_partitioned_topic("partitions-sink", 2)
     served.client.create_producer("terminated").send(b"last")
     served.client.admin.topics.terminate("terminated")
     url = served.service.service_url

@@ -479,41 +479,6 @@ def test_a_producer_may_bring_the_first_subscription_of_its_topic(peer: Peer) ->
     assert [each.name for each in topic.durable_subscriptions()] == ["first"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "NEW_TXN",
-        "ADD_PARTITION_TO_TXN",
-        "ADD_SUBSCRIPTION_TO_TXN",
-        "END_TXN",
-        "TC_CLIENT_CONNECT_REQUEST",
-    ],
-)
-def test_transactions_are_refused(peer: Peer, name: str) -> None:
-    (told,) = peer.say(name, request_id=4)
-    assert told[0] == name.removesuffix("_REQUEST") + "_RESPONSE"
-    assert (told[1]["request_id"], told[1]["error"]) == (4, 22)
-
-
-def test_what_belongs_to_a_transaction_is_neither_stored_nor_acknowledged(peer: Peer) -> None:
-    (stored,) = peer.produce(entry(b"a"))
-    (told,) = peer.say("SEND", entry(b"b"), producer_id=0, sequence_id=2, transaction_most=1)
-    assert (told[0], told[1]["error"]) == ("SEND_ERROR", 22)
-    peer.subscribe()
-    told = peer.say("FLOW", consumer_id=0, permits=5)
-    assert names(told) == ["MESSAGE"]
-    ack = {"consumer_id": 0, "ack_type": INDIVIDUAL, "message_ids": [stored[1]["message_id"]]}
-    (told,) = peer.say("ACK", **ack, request_id=5, transaction_most=1)
-    assert (told[0], told[1]["error"]) == ("ACK_RESPONSE", 22)
-    topic = peer.server.broker.topic(TopicName.of("t"))
-    assert topic.subscriptions["s"].backlog()[1] == 1
-    (told,) = peer.say("PRODUCER", topic="t", producer_id=7, request_id=5, transactional=True)
-    assert (told[0], told[1]["error"]) == ("ERROR", 22)
-    coordinators = "persistent://pulsar/system/transaction_coordinator_assign"
-    (told,) = peer.say("PARTITIONED_METADATA", topic=coordinators, request_id=6)
-    assert (told[1]["response"], told[1]["error"]) == (1, 22)
-
-
 def test_a_cumulative_acknowledgement_on_a_shared_subscription_is_not_allowed(peer: Peer) -> None:
     """It was told as an error that nobody knows."""
     (stored,) = peer.produce(entry(b"a"))

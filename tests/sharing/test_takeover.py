@@ -145,13 +145,13 @@ from pulsarx.processes.owner import service as guest_service
 from pulsarx.sessions.producer import SessionProducer
 came, goes_on, ended = (threading.Event() for _ in range(3))
 publish = SessionProducer._publish
-def linger(producer, entry, answer):
+def linger(producer, *entry):
     if came.is_set():
-        return publish(producer, entry, answer)
+        return publish(producer, *entry)
     came.set()
     goes_on.wait()
     try:
-        publish(producer, entry, answer)
+        publish(producer, *entry)
     finally:
         ended.set()
 SessionProducer._publish = linger

@@ -34,4 +34,5 @@ def test_a_level_has_each_metric_once_and_each_has_a_unit_and_a_meaning():
             assert re.fullmatch(r"(pulsarx?|process)_[a-z_]+", each.name)
             assert each.unit and each.meaning and not each.meaning.endswith(".")
             assert "\n" not in each.meaning and "\\" not in each.meaning
-            assert (each.kind == COUNTER) == each.name.endswith("_total")
+            is_counter = each.name.endswith("_total") and not each.falls
+            assert (each.kind == COUNTER) == is_counter

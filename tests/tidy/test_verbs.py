@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsarx.admin import Brokers, Namespaces, Schemas, Tenants, Topics
+from pulsarx.admin import Brokers, Namespaces, Schemas, Tenants, Topics, Transactions
 from pulsarx.broker.verbs.table import VERBS
 
 GROUPS: dict[str, type] = {
@@ -17,6 +17,7 @@ GROUPS: dict[str, type] = {
     "schemas": Schemas,
     "tenants": Tenants,
     "topics": Topics,
+    "transactions": Transactions,
 }
 # Methods of policies are those of `policies/table`, which has tests of its own.
 OF_POLICIES = ("pulsarx.admin.policy_methods", "pulsarx.admin.backlog_quotas")

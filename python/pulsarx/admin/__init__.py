@@ -12,6 +12,7 @@ from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.schemas import Schemas
 from pulsarx.admin.tenants import Tenants
 from pulsarx.admin.topics import Topics
+from pulsarx.admin.transactions import Transactions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
     from pulsarx.options.authentication import Authentication
 
-__all__ = ["Admin", "Brokers", "Namespaces", "Schemas", "Tenants", "Topics"]
+__all__ = ["Admin", "Brokers", "Namespaces", "Schemas", "Tenants", "Topics", "Transactions"]
 
 
 class Admin:
@@ -47,6 +48,7 @@ class Admin:
         self.namespaces: Namespaces = Namespaces(channel)
         self.schemas: Schemas = Schemas(channel)
         self.topics: Topics = Topics(channel)
+        self.transactions: Transactions = Transactions(channel)
 
     def _repr_html_(self) -> str:
         """Show the tenants, namespaces, topics and subscriptions in a notebook."""

@@ -40,6 +40,7 @@ _REDIRECTS_MAX = 5  # from broker to broker
 _REASON_MAX = 500  # characters
 _ENTRIES_MAX = 1000  # that a peek looks at
 _QUOTA = quota_name("")  # in front of its type
+_TRANSACTIONS = "/admin/v3/transactions/"
 
 
 class Reply:
@@ -176,11 +177,11 @@ class HttpChannel:
     # Requests -------------------------------------------------------------------------------------
 
     def ask(self, method: str, path: str, body: object = None, **query: object) -> Reply:
-        """path: behind /admin/v2. query: flags and texts; None, False: left out."""
+        """path: behind /admin/v2, or all of one that begins with /admin/. query: flags and texts;
+        None, False: left out."""
         given = {name: "true" if value is True else value for name, value in query.items() if value}
-        return self._ask(
-            method, f"/admin/v2{path}" + (f"?{urlencode(given)}" if given else ""), body, path
-        )
+        place = path if path.startswith("/admin/") else f"/admin/v2{path}"
+        return self._ask(method, place + (f"?{urlencode(given)}" if given else ""), body, path)
 
     def replay_letters(self, topic: str, subscription: str, **more: object) -> Json:
         """Have `pulsarx serve` publish dead letters of a subscription to the topic they came from
@@ -324,8 +325,9 @@ def _path(path: str, arguments: Json) -> str:
     parts = {each: _in_path(each, value) for each, value in arguments.items()}
     if path.startswith("/schemas/"):
         # Partitions have those of their topic; no domain stands in front.
-        name = TopicName.of(TopicName.of(arguments["topic"]).partitioned_name)
-        parts["topic"] = f"{name.namespace_name}/{quote_plus(name.local_name)}"
+        parts["topic"] = _without_domain(TopicName.of(arguments["topic"]).partitioned_name)
+    elif path.startswith(_TRANSACTIONS) and "topic" in parts:
+        parts["topic"] = _without_domain(arguments["topic"])
     return path.format_map(parts)
 
 
@@ -353,6 +355,11 @@ def _in_path(name: str, value: object) -> str:
 def _in_query(value: object) -> object:
     """0 is a value."""
     return value if isinstance(value, bool) else str(value)
+
+
+def _without_domain(topic: str) -> str:
+    name = TopicName.of(topic)
+    return f"{name.namespace_name}/{quote_plus(name.local_name)}"
 
 
 def _topic_path(topic: str) -> str:
@@ -654,7 +661,24 @@ def _version_of_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
 
 # What is more than one request by the row of the verb. By the names of the verbs, with their
 # arguments.
+# Transactions -------------------------------------------------------------------------------------
+
+
+def _of_transaction(verb: str) -> Callable[..., Any]:
+    def ask(channel: HttpChannel, **arguments: object) -> Any:
+        try:
+            return channel.perform_by_row(verb, arguments)
+        except errors.TopicNotFound as error:  # what a status of 404 is else
+            raise errors.TransactionNotFound(detail=errors.detail_of(error)) from None
+
+    return ask
+
+
 _OWN: dict[str, Callable[..., Any]] = {
+    **{
+        verb: _of_transaction(verb)
+        for verb in ("transactions.get_transaction_metadata", "transactions.abort_transaction")
+    },
     "tenants.create_tenant": _put_tenant("tenants.create_tenant"),
     "tenants.update_tenant": _put_tenant("tenants.update_tenant"),
     "namespaces.get_topics": _topics_of_namespace,

@@ -160,6 +160,87 @@ def _sorted_some(found: Json) -> Json:
 
 
 # Written by who asks, read by the service.
+# Transactions -------------------------------------------------------------------------------------
+
+# By the names in Python those in JSON; what is None is left out there.
+_METADATA = {
+    "txn_id": "txnId",
+    "status": "status",
+    "open_timestamp": "openTimestamp",
+    "timeout_at": "timeoutAt",
+    "owner": "owner",
+    "produced_partitions": "producedPartitions",
+    "acked_partitions": "ackedPartitions",
+}
+_OPEN = {**_METADATA, "age_ms": "ageMs", "held_messages": "heldMessages"}
+_IN_BUFFER = {"start_position": "startPosition", "aborted": "aborted"}
+_IN_ACKS = {"cumulative_ack_position": "cumulativeAckPosition"}
+_BUFFER = {
+    "state": "state",
+    "max_read_position": "maxReadPosition",
+    "ongoing_txn_size": "ongoingTxnSize",
+    "committed_txn_count": "committedTxnCount",
+    "aborted_txn_count": "totalAbortedTransactions",
+    "held_messages": "heldMessages",
+}
+_COORDINATOR = {
+    "state": "state",
+    "least_sig_bits": "leastSigBits",
+    "low_water_mark": "lowWaterMark",
+    "ongoing_txn_size": "ongoingTxnSize",
+    "created_count": "createdCount",
+    "committed_count": "committedCount",
+    "aborted_count": "abortedCount",
+    "timeout_count": "timeoutCount",
+}
+
+
+def _renamed(names: dict[str, str]) -> Form:
+    """An object of these fields."""
+    return Form(
+        lambda found: {names[name]: value for name, value in found.items() if value is not None},
+        lambda found: {name: found[theirs] for name, theirs in names.items() if theirs in found},
+    )
+
+
+def _each(form: Form) -> Form:
+    """An object whose values have a form."""
+    return Form(
+        lambda found: {name: form.shown(value) for name, value in found.items()},
+        lambda found: {name: form.read(value) for name, value in found.items()},
+    )
+
+
+_PRODUCED, _ACKED = _each(_renamed(_IN_BUFFER)), _each(_each(_renamed(_IN_ACKS)))
+
+
+def _transaction(names: dict[str, str]) -> Form:
+    fields = _renamed(names)
+
+    def shown(found: Json) -> Json:
+        parts = {
+            "produced_partitions": _PRODUCED.shown(found["produced_partitions"]),
+            "acked_partitions": _ACKED.shown(found["acked_partitions"]),
+        }
+        made: Json = fields.shown({**found, **parts})
+        return made
+
+    def read(found: Json) -> Json:
+        made: Json = fields.read(found)
+        made["produced_partitions"] = _PRODUCED.read(found.get("producedPartitions") or {})
+        made["acked_partitions"] = _ACKED.read(found.get("ackedPartitions") or {})
+        return made
+
+    return Form(shown, read)
+
+
+def _list_of(form: Form) -> Form:
+    return Form(
+        lambda found: [form.shown(each) for each in found],
+        lambda found: [form.read(each) for each in found],
+    )
+
+
 BODIES: dict[str, Form] = {
     "MessageId": Form(id_body, id_of_body),
     "ResetCursorData": Form(
@@ -179,6 +260,14 @@ ANSWERS: dict[str, Form] = {
     "PartitionedTopicMetadata": Form(_partitions, _partitions_of),
     "Policies": Form(),
     "TenantInfo": Form(_tenant, _tenant_of),
+    "OpenTransactions": _list_of(_transaction(_OPEN)),
+    "TransactionMetadata": _transaction(_METADATA),
+    "SlowTransactions": _each(_transaction(_METADATA)),
+    "Coordinators": _list_of(_renamed({"id": "id", "broker_service_url": "brokerServiceUrl"})),
+    "CoordinatorStats": _each(_renamed(_COORDINATOR)),
+    "TransactionBufferStats": _renamed(_BUFFER),
+    "PendingAckStats": _renamed({"state": "state", "ongoing_txn_size": "ongoingTxnSize"}),
+    "TransactionInBufferStats": _renamed(_IN_BUFFER),
     "integer": Form(),
     "names": Form(read=sorted),
     "properties": Form(read=dict),

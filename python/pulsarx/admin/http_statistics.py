@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 # Of features that PulsarX does not have, in every topic.
 _NEVER_OF_TOPIC: Json = {
     "systemTopicBytesInCounter": 0,
-    "ongoingTxnCount": 0,
-    "abortedTxnCount": 0,
-    "committedTxnCount": 0,
     "replication": {},
 }
 _NEVER_OF_SUBSCRIPTION: Json = {
@@ -74,6 +71,9 @@ def topic_statistics(call: Call, found: Json) -> Json:
         if name.startswith("persistent:")
         else 0,
         "publishRateLimitedTimes": found["publish_rate_limited_times"],
+        "ongoingTxnCount": found["ongoing_txn_count"],
+        "abortedTxnCount": found["aborted_txn_count"],
+        "committedTxnCount": found["committed_txn_count"],
         **_NEVER_OF_TOPIC,
         "offloadedStorageSize": found["offloaded_storage_size"],
         "lastOffloadLedgerId": max(

@@ -25,5 +25,6 @@ from pulsarx.aio.consumer import Consumer
 from pulsarx.aio.producer import Producer
 from pulsarx.aio.reader import Reader
 from pulsarx.aio.table_view import TableView
+from pulsarx.aio.transaction import Transaction
 
-__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
+__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView", "Transaction"]

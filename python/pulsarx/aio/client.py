@@ -12,6 +12,7 @@ from pulsarx.aio.control_call import perform, wait_until_told
 from pulsarx.aio.producer import Producer
 from pulsarx.aio.reader import READING, Reader
 from pulsarx.aio.table_view import TableView
+from pulsarx.aio.transaction import Transaction
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -639,6 +640,33 @@ class Client:
             AlreadyClosed: The client is closed.
         """
         return self._client.admin
+
+    async def new_transaction(self, timeout_millis: int = 60_000) -> Transaction:
+        """Open a transaction: what is sent and acknowledged in it counts together, or not at all.
+
+        Args:
+            timeout_millis: Milliseconds, on the client's clock, after which it is aborted unless it
+                has ended; 1 and more.
+
+        Returns:
+            The transaction, to be given to send and acknowledge. It is aborted when the client
+            closes, when its process ends and, of a folder that another process owns, when that one
+            leaves it.
+
+        Raises:
+            ValueError: timeout_millis is not 1 and more, or above the broker's highest timeout.
+            NotAllowedError: As many are open as `max_active_transactions_per_coordinator` allows.
+            OperationNotSupported: The client was opened read_only.
+            AlreadyClosed: The client is closed.
+
+        Example:
+            async with await client.new_transaction() as txn:
+                message = await consumer.receive()
+                await producer.send(message.data().upper(), transaction=txn)
+                await consumer.acknowledge(message, transaction=txn)
+        """
+        made = await perform(self._client.new_transaction, timeout_millis, give_back=give_back)
+        return Transaction(made)
 
     async def close(self) -> None:
         """Close what this client made, producers last sent messages included. Calls that wait get

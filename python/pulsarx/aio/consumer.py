@@ -7,6 +7,7 @@ import asyncio
 from pulsarx import errors
 from pulsarx.aio.control_call import perform
 from pulsarx.aio.receiving import Receiving
+from pulsarx.aio.transaction import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.message.message import Message
+    from pulsarx.aio.transaction import Transaction
     from pulsarx.message_id import MessageId, MessageIndex
 
 RECEIVING = ("receive", "batch_receive")
@@ -102,7 +104,9 @@ class Consumer(Receiving):
         return found
 
     async def acknowledge(
-        self, message: Message | MessageId | Iterable[Message | MessageId]
+        self,
+        message: Message | MessageId | Iterable[Message | MessageId],
+        transaction: Transaction | None = None,
     ) -> None:
         """Mark one message, or each of a list, as processed: it is never delivered on this
         subscription again.
@@ -110,10 +114,19 @@ class Consumer(Receiving):
         Args:
             message: A Message of this consumer or a MessageId, or a list of them; the id of a whole
                 batch acknowledges all of it. The id of a trimmed message changes nothing.
+            transaction: Acknowledge in this transaction: nobody is delivered the message while it
+                is open, a commit acknowledges it, and after an abort it comes again, counted as
+                redelivered. Until then it is in the backlog, but no limit of unacknowledged
+                messages counts it.
 
         Raises:
             OperationNotSupported: An id without its topic, on a consumer of several topics.
-            NotAllowedError: The topic never had such a message.
+            NotAllowedError: The topic never had such a message; or a transaction, on a topic that
+                is not persistent.
+            TransactionConflict: The message is acknowledged already, or in a transaction that is
+                open, this one included; or it lies before one that another transaction acknowledged
+                cumulatively.
+            InvalidTxnStatusError: The transaction is not open any more, or not this client's.
             TypeError: message is neither a Message nor a MessageId.
             StorageFullError: There is no room for it, and none in reserve.
             AlreadyClosed: The consumer is closed.
@@ -126,27 +139,41 @@ class Consumer(Receiving):
             message = await consumer.receive()
             await consumer.acknowledge(message)
         """
-        if isinstance(message, (list, tuple)):
+        if transaction is not None:
+            many = isinstance(message, (list, tuple))
+            call = self._consumer.acknowledge_many if many else self._consumer.acknowledge
+            await perform(call, message, plain(transaction))
+        elif isinstance(message, (list, tuple)):
             self._consumer.acknowledge_many(message)
         else:
             self._consumer.acknowledge(message)
 
-    async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
+    async def acknowledge_cumulative(
+        self, message: Message | MessageId, transaction: Transaction | None = None
+    ) -> None:
         """Mark this message and every one before it on its topic as processed.
 
         Args:
             message: As acknowledge.
+            transaction: As acknowledge, for all these messages. A later message moves it.
 
         Raises:
             CumulativeAcknowledgementNotAllowedError: The subscription is Shared or Key_Shared.
+            InvalidConfiguration: It is, and a transaction is given.
             OperationNotSupported: As acknowledge.
             NotAllowedError: As acknowledge.
+            TransactionConflict: All of it is acknowledged already, or in this transaction; or
+                another transaction has acknowledged some of it, or cumulatively.
+            InvalidTxnStatusError: As acknowledge.
             AlreadyClosed: The consumer is closed.
 
         Durability:
             As acknowledge.
         """
-        self._consumer.acknowledge_cumulative(message)
+        if transaction is not None:
+            await perform(self._consumer.acknowledge_cumulative, message, plain(transaction))
+        else:
+            self._consumer.acknowledge_cumulative(message)
 
     async def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Have a message delivered again after negative_ack_redelivery_delay_ms, or nack_backoff.

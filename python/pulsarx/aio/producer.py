@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pulsarx._pycore.publish.loop_send import LoopSender
 from pulsarx.aio.control_call import perform
+from pulsarx.aio.transaction import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
+    from pulsarx.aio.transaction import Transaction
     from pulsarx.message_id import MessageId
 
 
@@ -39,6 +41,8 @@ class Producer:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Transaction | None = None,
     ) -> MessageId:
         """Publish one message and return its MessageId once it is as durable as the client was
         opened for.
@@ -64,6 +68,8 @@ class Producer:
             deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
                 milliseconds since 1970.
             deliver_after: How much later than now they get it.
+            transaction: What it belongs to: it is seen when that is committed. None: it counts by
+                itself.
 
         Returns:
             The id of the message; (-1,-1,-1,-1) of one that deduplication has not stored again.
@@ -82,10 +88,12 @@ class Producer:
             TopicTerminated: The topic takes no more messages.
             ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
                 refuses messages.
-            NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows.
+            NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows; or
+                a transaction is given, and the topic keeps no messages or is in another folder.
             CryptoError: It cannot be encrypted.
             TypeError: The schema does not take the content.
             ValueError: An argument is of the wrong type, or the schema refuses the value.
+            InvalidTxnStatusError: The transaction has ended.
             AlreadyClosed: The producer is closed, as by the deletion of its topic.
 
         Durability:
@@ -107,6 +115,7 @@ class Producer:
             event_timestamp,
             deliver_at,
             deliver_after,
+            plain(transaction),
         )
         return message_id
 

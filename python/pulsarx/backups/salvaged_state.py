@@ -20,6 +20,8 @@ from pulsarx.broker.catalogue.records import (
     SubscriptionRecord,
     TopicRecord,
 )
+from pulsarx.broker.catalogue.topic_operations import joined_runs
+from pulsarx.broker.ledgers.aborted_messages import runs_without
 from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.clock import wall_ms
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from pulsarx.backups.contents import Salvaged
     from pulsarx.backups.found_ledgers import FoundLedger
-    from pulsarx.broker.catalogue.records import OffloadRecord
+    from pulsarx.broker.catalogue.records import OffloadRecord, Runs
     from pulsarx.broker.catalogue.state import CatalogueState
 
 _NAMESPACE = "persistent://public/salvaged"  # of topics whose name nothing says
@@ -39,7 +41,8 @@ _ID_MAX = 1 << 53  # no folder comes so far
 _KEPT = {"time_minutes": -1, "size_mb": -1}  # a retention that removes nothing
 _LOST = (
     "policies, schemas, permissions and properties, which topics are terminated, what applications "
-    "have attached, copies in object stores, and topics and subscriptions that have no file yet"
+    "have attached, copies in object stores, which transactions were aborted, and topics and "
+    "subscriptions that have no file yet"
 )
 
 
@@ -76,6 +79,8 @@ class SalvagedState:
         self._found: dict[str, tuple[FoundLedger, bool]] = {}  # by uuid; whether alone in its file
         self._settled: dict[int, _Place] = {}
         self._ledgers: dict[str, list[LedgerRecord]] = {}
+        # Messages of transactions that were open, by topic and ledger.
+        self._left: dict[str, Runs] = {}
         self._compactions: dict[str, tuple[CompactionRecord, str]] = {}  # and its file
         self._subscriptions: dict[str, dict[str, SubscriptionRecord]] = {}
         self._seen_cursors: set[int] = set()
@@ -222,9 +227,24 @@ class SalvagedState:
             count = 0
         self._partitions[whole] = max(self._partitions.get(whole, 0), count)
 
-    def put(self, ledger_id: int, summary: Any, damaged: bool, path: str, told: int) -> None:
+    def was_open(self, ledger_id: int) -> bool:
+        """Whether the catalogue says so, all of which is there: what it does not say of
+        transactions in the ledger was never decided."""
+        _, known = self._by_uuid.get(self._settled[ledger_id].found.uuid, ("", None))
+        is_open = isinstance(known, LedgerRecord) and known.state != LEDGER_SEALED
+        return is_open and self._is_whole
+
+    def put(
+        self,
+        ledger_id: int,
+        summary: Any,
+        damaged: bool,
+        path: str,
+        told: int,
+        transacted: list[list[int]],
+    ) -> None:
         """The ledger is sealed, at this path. summary: a LedgerSummary. told: how many messages
-        that it lacks were told."""
+        that it lacks were told. transacted: those of transactions, where it was open."""
         place = self._settled[ledger_id]
         found = place.found
         _, known = self._by_uuid.get(found.uuid, ("", None))
@@ -236,6 +256,10 @@ class SalvagedState:
             sealed_ms = known.sealed_ms
             first_index = max(first_index, known.first_index)
             self._tell_lost(place, known, known.message_count - summary.message_count - told)
+        topic = self._state.topics.get(place.topic)
+        if transacted and topic is not None:
+            left = runs_without(transacted, topic.committed.get(ledger_id, []))
+            self._left.setdefault(place.topic, {})[ledger_id] = left
         self._ledgers.setdefault(place.topic, []).append(
             LedgerRecord(
                 ledger_id,
@@ -425,6 +449,12 @@ class SalvagedState:
     def _fill(self, topic: TopicRecord) -> None:
         topic.ledgers = self._ledgers.get(topic.name, [])
         topic.merged = {}
+        there = {each.ledger_id for each in topic.ledgers}
+        topic.committed = {}  # all are sealed
+        topic.aborted = {each: runs for each, runs in topic.aborted.items() if each in there}
+        for ledger_id, runs in self._left.get(topic.name, {}).items():
+            if runs:
+                topic.aborted[ledger_id] = joined_runs([*topic.aborted.get(ledger_id, ()), *runs])
         topic.compaction = self._compactions.get(topic.name, (None, ""))[0]
         topic.subscriptions |= self._subscriptions.get(topic.name, {})
 

@@ -299,7 +299,10 @@ class Salvaging:
         file = self._opened(ledger_id, found, path)
         if found.sealed and not found.headless:
             summary = file.summary()
-            self._state.put(ledger_id, summary, bool(file.damage()), path, 0)
+            transacted = []
+            if self._state.was_open(ledger_id):
+                transacted = file.recover(self._published(ledger_id)).transacted
+            self._state.put(ledger_id, summary, bool(file.damage()), path, 0, transacted)
             return
         recovery = file.recover(self._published(ledger_id))
         if recovery.unborn or not recovery.entry_count:
@@ -313,7 +316,8 @@ class Salvaging:
                 found, topic, ledger_id, f"{where}: its header was damaged and is made anew"
             )
         told = self._tell_torn(found, topic, ledger_id, path, recovery)
-        self._state.put(ledger_id, summary, recovery.damaged_entries > 0, path, told)
+        transacted = recovery.transacted if self._state.was_open(ledger_id) else []
+        self._state.put(ledger_id, summary, recovery.damaged_entries > 0, path, told, transacted)
 
     def _read_ends(self) -> None:
         """Read the published ends: what they say and a ledger lacks is told as damage."""

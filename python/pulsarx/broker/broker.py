@@ -250,6 +250,10 @@ class Broker:
             # A forgotten producer may be closed in the background at the same time.
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
+        transactions = runtime.transactions_if_any
+        if transactions is not None:  # those of a network, whose clients go on elsewhere
+            failure = attempt(partial(transactions.abort_all, _all)) or failure
+            failure = attempt(transactions.settle) or failure
         if self._topics is not None:
             self._topics.compaction_monitor.close()
             if self._topics.offload_monitor is not None:
@@ -276,6 +280,10 @@ class Broker:
         self.state.abandon()
         if self._topics is not None:
             self._topics.abandon()
+
+
+def _all(_: object) -> bool:
+    return True
 
 
 def _as_left(settings: BrokerSettings, folder: DataDirectory) -> BrokerSettings:

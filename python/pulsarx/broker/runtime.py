@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.memory_directory import MemoryDirectory, MemoryFiles
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.transactions.coordinator import TransactionCoordinator
     from pulsarx.clock import Clock, SystemClock
     from pulsarx.processes.owner.arrivals import Arrivals
     from pulsarx.randomness import Randomness
@@ -192,6 +193,7 @@ class BrokerRuntime:
         self._completions: CompletionQueue | None = None
         self._cursors: CursorListing | None = None
         self._schemas: SchemaRegistry | None = None
+        self._transactions: TransactionCoordinator | None = None
         self._lock = Lock()
         self._producer_count = 0
         self.damage_count: int = 0  # damaged places that were met since the folder was opened
@@ -323,6 +325,21 @@ class BrokerRuntime:
                     self.catalogue, self.policies, self.clock.now_ms, volatile=self.volatile
                 )
             return self._schemas
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """Made with the first transaction."""
+        with self._lock:
+            if self._transactions is None:
+                from pulsarx.broker.transactions.coordinator import TransactionCoordinator
+
+                self._transactions = TransactionCoordinator(self)
+            return self._transactions
+
+    @property
+    def transactions_if_any(self) -> TransactionCoordinator | None:
+        """The coordinator, where one was asked for."""
+        return self._transactions
 
     def close_completions(self) -> None:
         """Run the callbacks that are still owed."""

@@ -83,6 +83,10 @@ SUBJECTS = {
             "pulsarx.cli.schemas:schemas",
             "Administer the schemas of topics, all their versions.",
         ),
+        "transactions": (
+            "pulsarx.cli.transactions:transactions",
+            "See open transactions, and abort one.",
+        ),
     },
     "Folders": {
         "init": ("pulsarx.cli.making:init", "Make a folder for topics and messages."),

@@ -61,7 +61,7 @@ class Folder:
                 detail=f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// "
                 "and http:// URLs work produce, consume, read and perf, and on http:// ones ls, "
                 "stats, top, tail, peek, seek, skip, clear, replay-dlq, check, backup, topics, "
-                "subscriptions, namespaces, tenants and schemas"
+                "subscriptions, namespaces, tenants, schemas and transactions"
             )
         path = parse_service_url(url).folder
         if path is None:

@@ -108,6 +108,12 @@ class ClusterClient(Client):
             "API"
         )
 
+    def new_transaction(self, timeout_millis: int = 60_000) -> Any:
+        """OperationNotSupported."""
+        raise errors.OperationNotSupported(
+            detail="Client.new_transaction on a cluster: the official client has none in Python"
+        )
+
     def _take_leave(self) -> None:
         failure = self._close_members()
         failure = attempt(self._close_native) or failure

@@ -9,7 +9,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage, ValueReader
-from pulsarx.cluster.handle import Handle, no_columns
+from pulsarx.cluster.handle import Handle, no_columns, no_transactions
 from pulsarx.consumer import Consumer
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.message_id import MessageId, MessageIndex
@@ -178,14 +178,16 @@ class ClusterConsumer(Handle, Consumer[T]):
 
     # Acknowledging --------------------------------------------------------------------------------
 
-    def acknowledge(self, message: Any) -> None:
+    def acknowledge(self, message: Any, transaction: Any = None) -> None:
         """Like Consumer.acknowledge. OperationNotSupported: the id of a message in a batch that no
-        message of this consumer was asked for."""
+        message of this consumer was asked for; or a transaction."""
+        no_transactions(transaction)
         self._acknowledge(self._native.acknowledge, "on_acknowledge", message)
         self._forget(message)
 
-    def acknowledge_cumulative(self, message: Any) -> None:
-        """Like Consumer.acknowledge_cumulative; takes the ids that acknowledge takes."""
+    def acknowledge_cumulative(self, message: Any, transaction: Any = None) -> None:
+        """Like Consumer.acknowledge_cumulative; takes what acknowledge takes."""
+        no_transactions(transaction)
         self._acknowledge(self._native.acknowledge_cumulative, "on_acknowledge_cumulative", message)
         last = message if isinstance(message, MessageId) else message.message_id()
         with self._ids_lock:
@@ -205,8 +207,9 @@ class ClusterConsumer(Handle, Consumer[T]):
         if self._interceptors:
             self._tell_interceptors(name, official.id_of(_id_in(target)), None)
 
-    def acknowledge_many(self, messages: Iterable[Any] | Any) -> None:
-        """Acknowledge a list of messages or ids."""
+    def acknowledge_many(self, messages: Iterable[Any] | Any, transaction: Any = None) -> None:
+        """Acknowledge a list of messages or ids; takes what acknowledge takes."""
+        no_transactions(transaction)
         for each in messages:
             self.acknowledge(each)
 

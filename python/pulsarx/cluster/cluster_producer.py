@@ -11,7 +11,7 @@ from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage
-from pulsarx.cluster.handle import Handle, no_columns
+from pulsarx.cluster.handle import Handle, no_columns, no_transactions
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.closing import Closing
 from pulsarx.ground.owner import client_is_closing
@@ -72,8 +72,11 @@ class ClusterProducer(Handle, Producer[T]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> MessageId:
-        """Like Producer.send."""
+        """Like Producer.send. OperationNotSupported: a transaction."""
+        no_transactions(transaction)
         outgoing = self._before(
             OutgoingMessage(
                 content,
@@ -109,8 +112,12 @@ class ClusterProducer(Handle, Producer[T]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: Any = None,
     ) -> None:
-        """Like Producer.send_async; the callback runs in a thread of the official client."""
+        """Like Producer.send_async; the callback runs in a thread of the official client.
+        OperationNotSupported: a transaction."""
+        no_transactions(transaction)
         if callback is not None and not callable(callback):
             raise TypeError(
                 "callback must be a function of a Result and a MessageId, or None, and not "
@@ -150,9 +157,11 @@ class ClusterProducer(Handle, Producer[T]):
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
+        transaction: Any = None,
     ) -> list[MessageId]:
         """Like Producer.send_many: returns when all are stored, raises what the first one failed
-        with."""
+        with. OperationNotSupported: a transaction."""
+        no_transactions(transaction)
         contents = list(payloads)
         columns = {"keys": keys, "properties": properties, "event_timestamps": event_timestamps}
         for name, column in columns.items():

@@ -57,3 +57,11 @@ def no_columns(call: str) -> errors.OperationNotSupported:
     return errors.OperationNotSupported(
         detail=f"{call} on a cluster: the official client takes and gives messages one by one"
     )
+
+
+def no_transactions(transaction: object) -> None:
+    """OperationNotSupported, unless it is None."""
+    if transaction is not None:
+        raise errors.OperationNotSupported(
+            detail="a transaction on a cluster: the official client has none in Python"
+        )

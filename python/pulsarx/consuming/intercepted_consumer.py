@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.consume.batch_receive import receive_batch
 from pulsarx._pycore.ground.signals import signals_raised
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         def take_now(self, *_: Any, **__: Any) -> Any: ...
         def acknowledge(self, *_: Any, **__: Any) -> Any: ...
         def acknowledge_cumulative(self, *_: Any, **__: Any) -> Any: ...
+        def acknowledge_many(self, *_: Any, **__: Any) -> Any: ...
         def reconsume_later(self, *_: Any, **__: Any) -> Any: ...
         def negative_acknowledge(self, *_: Any, **__: Any) -> Any: ...
 
@@ -84,16 +87,32 @@ class _Intercepting(_Kind):
 
     # Acknowledging --------------------------------------------------------------------------------
 
-    def acknowledge(self, message: Message | MessageId) -> None:
-        self._told("on_acknowledge", super().acknowledge, message)
+    def acknowledge(self, message: Message | MessageId, transaction: Any = None) -> None:
+        step = partial(super().acknowledge, transaction=transaction)
+        self._told("on_acknowledge", step, message)
 
-    def acknowledge_cumulative(self, message: Message | MessageId) -> None:
-        step = super().acknowledge_cumulative
+    def acknowledge_cumulative(self, message: Message | MessageId, transaction: Any = None) -> None:
+        step = partial(super().acknowledge_cumulative, transaction=transaction)
         self._told("on_acknowledge_cumulative", step, message)
 
-    def acknowledge_many(self, messages: Iterable[Message | MessageId] | Any) -> None:
-        for each in messages:
-            self.acknowledge(each)
+    def acknowledge_many(
+        self, messages: Iterable[Message | MessageId] | Any, transaction: Any = None
+    ) -> None:
+        if transaction is None:
+            for each in messages:
+                self.acknowledge(each)
+            return
+        found = list(messages)  # all of them or none
+        error: Exception | None = None
+        try:
+            super().acknowledge_many(found, transaction)
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            for each in found:
+                if isinstance(each, (Message, MessageId)):
+                    self._tell_interceptors("on_acknowledge", _id_of(each), error)
 
     def reconsume_later(
         self, message: Message, delay_ms: int, properties: dict[str, str] | None = None

@@ -73,6 +73,7 @@ __all__ = [
     "TopicTerminated",
     "TransactionConflict",
     "TransactionCoordinatorNotFoundError",
+    "TransactionHasOperationFailed",
     "TransactionNotFound",
     "UnknownError",
     "UnreadableEntryError",

@@ -261,6 +261,12 @@ class TransactionCoordinatorNotFoundError(PulsarException):
     _text = "Pulsar error: ResultTransactionCoordinatorNotFoundError"
 
 
+class TransactionHasOperationFailed(PulsarException):
+    """A send or an acknowledgement in the transaction failed: it was aborted, and not committed."""
+
+    _text = "Pulsar error: TransactionHasOperationFailed"
+
+
 class TransactionNotFound(PulsarException):
     """The transaction is not known."""
 

@@ -102,6 +102,7 @@ class _Intercepting(_Kind):
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
+        transaction: Any = None,
     ) -> list[MessageId]:
         contents = list(payloads)
         columns = {"keys": keys, "properties": properties, "event_timestamps": event_timestamps}
@@ -111,7 +112,7 @@ class _Intercepting(_Kind):
                 return refused  # never: it says what is wrong
         messages = []
         for at, content in enumerate(contents):
-            message = OutgoingMessage(content)
+            message = OutgoingMessage(content, transaction=transaction)
             message.partition_key = None if keys is None else keys[at]
             message.properties = None if properties is None else properties[at]
             message.event_timestamp = None if event_timestamps is None else event_timestamps[at]
@@ -127,7 +128,9 @@ class _Intercepting(_Kind):
         return sent
 
     def _send_all(self, messages: list[OutgoingMessage]) -> list[MessageId]:
-        plain = OutgoingMessage(None).arguments()
+        if not messages:
+            return []
+        plain = OutgoingMessage(None, transaction=messages[0].transaction).arguments()
         rest = [name for name in plain if name not in _COLUMNS]
         if any(getattr(each, name) != plain[name] for each in messages for name in rest):
             return [super(_Intercepting, self).send(**each.arguments()) for each in messages]
@@ -136,6 +139,7 @@ class _Intercepting(_Kind):
             keys=[each.partition_key for each in messages],
             properties=[each.properties for each in messages],
             event_timestamps=[each.event_timestamp for each in messages],
+            transaction=plain["transaction"],
         )
         return sent
 

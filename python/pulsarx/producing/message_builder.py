@@ -126,6 +126,14 @@ class TypedMessageBuilder:
             )
         return self._with("event_timestamp", event_time_ms)
 
+    def transaction(self, transaction: Any) -> Self:
+        """Send it in a transaction and return the builder.
+
+        Args:
+            transaction: What it belongs to: it is seen when that is committed.
+        """
+        return self._with("transaction", transaction)
+
     def sequence_id(self, sequence_id: int) -> Self:
         """Set the sequence id, in place of the producer's own, and return the builder.
 

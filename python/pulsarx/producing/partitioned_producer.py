@@ -188,6 +188,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
+        transaction: Any = None,
     ) -> list[MessageId]:
         contents = payloads if isinstance(payloads, list) else list(payloads)
         columns = {"keys": keys, "properties": properties, "event_timestamps": event_timestamps}
@@ -214,6 +215,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
                     keys=keys_of_one,
                     properties=_taken(properties, numbers),
                     event_timestamps=_taken(event_timestamps, numbers),
+                    transaction=transaction,
                 )
             except Exception as error:
                 error.add_note(f"of partition {index}; other partitions took {published}")

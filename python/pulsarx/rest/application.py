@@ -34,6 +34,7 @@ from pulsarx.rest.statuses import refusal_of
 from pulsarx.rest.subscriptions import ROUTES as SUBSCRIPTIONS
 from pulsarx.rest.tenants import ROUTES as TENANTS
 from pulsarx.rest.topics import ROUTES as TOPICS
+from pulsarx.rest.transactions import ROUTES as TRANSACTIONS
 from pulsarx.rest.unsupported import ROUTES as UNSUPPORTED
 from pulsarx.rest.verb_routes import ROUTES as VERBS
 
@@ -59,6 +60,7 @@ ROUTES: list[Route] = [
     *SCHEMAS,
     *SUBSCRIPTIONS,
     *TOPICS,
+    *TRANSACTIONS,
     *UNSUPPORTED,
     *COPIES,
 ]

@@ -18,11 +18,12 @@ class Metric(NamedTuple):
     unit: str
     meaning: str  # without a full stop
     alert: str = ""  # the alert of deploy/prometheus/pulsarx.rules.yml that looks at it
+    falls: bool = False  # though its name, which is Pulsar's, ends with _total
 
     @property
     def kind(self) -> str:
         """The type that Prometheus is told: what only grows is a counter."""
-        return COUNTER if self.name.endswith("_total") else GAUGE
+        return COUNTER if self.name.endswith("_total") and not self.falls else GAUGE
 
 
 class Level(NamedTuple):
@@ -123,6 +124,22 @@ BROKER = Level(
         ),
     ),
 )
+TRANSACTIONS = Level(
+    "Transactions",
+    ("cluster", "coordinator_id"),
+    (
+        Metric("pulsar_txn_active_count", "transactions", "open"),
+        Metric(
+            "pulsarx_txn_oldest_age_seconds",
+            "seconds",
+            "since the oldest open one was opened; 0: none is open",
+        ),
+        Metric("pulsar_txn_created_total", "transactions", "opened since the folder was"),
+        Metric("pulsar_txn_committed_total", "transactions", "of those: committed"),
+        Metric("pulsar_txn_aborted_total", "transactions", "of those: aborted, for any reason"),
+        Metric("pulsar_txn_timeout_total", "transactions", "of those: as their time was over"),
+    ),
+)
 NAMESPACE = Level(
     "Namespaces",
     ("cluster", "namespace"),
@@ -183,6 +200,23 @@ TOPIC = Level(
             "0 or 1",
             "1: a flush has failed; nothing more is confirmed on the topic until the folder is "
             "opened anew",
+        ),
+        Metric(
+            "pulsar_txn_tb_active_total",
+            "transactions",
+            "open ones with messages in the topic",
+            falls=True,
+        ),
+        Metric(
+            "pulsar_txn_tb_committed_total",
+            "transactions",
+            "committed ones with messages in the topic since it was opened",
+        ),
+        Metric("pulsar_txn_tb_aborted_total", "transactions", "the same of aborted ones"),
+        Metric(
+            "pulsarx_txn_held_messages",
+            "messages",
+            "stored behind the first message of an open transaction, so that nobody sees them yet",
         ),
     ),
 )
@@ -283,4 +317,4 @@ CONSUMER = Level(
         Metric("pulsar_out_bytes_total", "bytes", "dispatched to it"),
     ),
 )
-LEVELS = (SERVER, VERSION, LOG, BROKER, NAMESPACE, TOPIC, SUBSCRIPTION, CONSUMER)
+LEVELS = (SERVER, VERSION, LOG, BROKER, TRANSACTIONS, NAMESPACE, TOPIC, SUBSCRIPTION, CONSUMER)

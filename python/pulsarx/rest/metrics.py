@@ -15,6 +15,7 @@ from pulsarx.admin.http_forms import CLUSTER
 from pulsarx.broker.policies.quota_types import DESTINATION_STORAGE, MESSAGE_AGE
 from pulsarx.broker.subscriptions.backlog import backlog_extent
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.broker.transactions.broker_transaction import COORDINATOR
 from pulsarx.rest.metric_table import (
     BROKER,
     CONSUMER,
@@ -24,6 +25,7 @@ from pulsarx.rest.metric_table import (
     SERVER,
     SUBSCRIPTION,
     TOPIC,
+    TRANSACTIONS,
     VERSION,
 )
 from pulsarx.rest.server_figures import pulsarx_version, server_figures
@@ -149,7 +151,23 @@ class Figures:
             SERVER: [(_CLUSTER, tuple(known.get(name) for name in SERVER.names))],
             VERSION: [(f'{_CLUSTER},version="{_escaped(pulsarx_version())}"', (1,))],
             LOG: [(f'{_CLUSTER},level="{level}"', (count,)) for level, count in log],
+            TRANSACTIONS: [(f'{_CLUSTER},coordinator_id="{COORDINATOR}"', self._of_coordinator())],
         }
+
+    def _of_coordinator(self) -> tuple[float, ...]:
+        coordinator = self._broker.runtime.transactions_if_any
+        if coordinator is None:
+            return (0,) * len(TRANSACTIONS.metrics)
+        found = coordinator.open_transactions()
+        oldest_ms = min((each.opened_ms for each in found), default=self._now_ms)
+        return (
+            len(found),
+            max(self._now_ms - oldest_ms, 0) / 1000,
+            coordinator.created_count,
+            coordinator.committed_count,
+            coordinator.aborted_count,
+            coordinator.timeout_count,
+        )
 
     def _of_broker(self) -> Rows:
         """Sums of the topics."""
@@ -207,6 +225,7 @@ class Figures:
             *(quotas[kind].limit if kind in quotas else -1 for kind in _QUOTAS),
             topic.held_by_leases[1],
             int(writer is not None and writer.state == "poisoned"),
+            *_transactions(topic),
         )
         self.topics.append((labels, values))
         self._sums = [total + each for total, each in zip(self._sums, values)]
@@ -318,6 +337,13 @@ def rendered(figures: Figures, pause: Callable[[], object]) -> Iterator[bytes]:
 def pause() -> None:
     """Let others have the interpreter: a thread that only gives it back takes it again at once."""
     Event().wait(PAUSE_SECONDS)
+
+
+def _transactions(topic: AnyTopic) -> tuple[int, int, int, int]:
+    known = topic.tail.transactions
+    if known is None:
+        return 0, 0, 0, 0
+    return len(known), known.committed_count, known.aborted_count, known.held_messages()
 
 
 def _namespace_of(topic: str) -> str:

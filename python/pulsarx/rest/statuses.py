@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 # A subclass without a row has its base's.
 _STATUSES: dict[type[BaseException], int] = {
     errors.SubscriptionNotFound: 404,
+    errors.TransactionNotFound: 404,
+    errors.InvalidTxnStatusError: 409,
     errors.IncompatibleSchema: 409,
     errors.TopicTerminated: 409,
     errors.ConsumerBusy: 412,

@@ -16,6 +16,7 @@ from pulsarx.rest.schemas import OWN as SCHEMAS
 from pulsarx.rest.subscriptions import OWN as SUBSCRIPTIONS
 from pulsarx.rest.tenants import OWN as TENANTS
 from pulsarx.rest.topics import OWN as TOPICS
+from pulsarx.rest.transactions import OWN as TRANSACTIONS
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ _OWN: dict[str, Callable[[Call], Any]] = {
     **SCHEMAS,
     **SUBSCRIPTIONS,
     **TOPICS,
+    **TRANSACTIONS,
 }
 
 
@@ -65,6 +67,8 @@ def _path(http: Http) -> str:
     )
     for name, part in _PARTS.items():
         path = path.replace(f"{{{name}}}", f"{{{part}}}")
+    if path.startswith("/admin/"):
+        return path.replace("{topic}", f"{_NAMESPACE}/{{topic}}")
     return path.replace("{topic}", TOPIC) if path.startswith("{topic}") else f"/admin/v2{path}"
 
 

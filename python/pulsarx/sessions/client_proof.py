@@ -138,6 +138,19 @@ class ClientProof:
         self._identity = found
         self.is_challenged = False
 
+    @property
+    def role(self) -> str | None:
+        """Return the role of the client; None: clients are not asked who they are."""
+        return None if self._identity is None else self._identity.role
+
+    @property
+    def is_superuser(self) -> bool:
+        return (
+            self._access is not None
+            and self._identity is not None
+            and self._access.is_superuser(self._identity.role)
+        )
+
     def require(self, check: Callable[[Access, str, str], None], name: str) -> None:
         """AuthorizationError: the client may not do it with a topic, or in a namespace."""
         if self._access is not None and self._identity is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.compacted_view import CompactedView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
     from pulsarx.sessions.context import SessionContext
 
 _PLACES_MAX = 10_000  # entries whose place is remembered; others are looked up
@@ -210,23 +211,41 @@ class SessionConsumer(EntryConsumer):
             self._require_unmoved()
             self.acknowledge_many(_Runs(runs))
 
-    def acknowledge_all(self, kind: int, ids: list[dict[str, Any]]) -> None:
+    def acknowledge_all(
+        self,
+        kind: int,
+        ids: list[dict[str, Any]],
+        transaction: BrokerTransaction | None = None,
+    ) -> None:
         """NotAllowedError: the topic never had such a message. AlreadyClosed: the subscription was
-        moved. One that keeps no messages takes any."""
+        moved. TransactionConflict, NotAllowedError: nothing of it is acknowledged in the
+        transaction. One that keeps no messages takes any, and is in no transaction."""
         if not self.keeps_messages:
+            if transaction is not None:
+                raise errors.NotAllowedError(
+                    detail=f"acknowledge in transaction {transaction} on "
+                    f"{self.subscription.topic.name}: the topic is not persistent"
+                )
             return
         runs: list[tuple[int, int, int]] = []
         if kind != CUMULATIVE:
-            runs = [run for each in ids for run in self._acknowledged_runs(each)]
+            for each in ids:
+                found = list(self._acknowledged_runs(each))
+                if transaction is not None and not found:
+                    raise errors.TransactionConflict(
+                        detail=f"acknowledge {each['ledger_id']}:{each['entry_id']} in transaction "
+                        f"{transaction}: it is acknowledged already, and trimmed"
+                    )
+                runs += found
         with self._acknowledging:
             self._require_unmoved()
             if kind != CUMULATIVE:
-                self.acknowledge_many(_Runs(runs))
+                self.acknowledge_many(_Runs(runs), transaction)
                 return
             for each in ids:
                 target = _last_acknowledged(each)
                 if target is not None:
-                    self.acknowledge_cumulative(target)
+                    self.acknowledge_cumulative(target, transaction)
 
     def _require_unmoved(self) -> None:
         if self._is_behind:

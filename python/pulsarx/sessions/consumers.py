@@ -24,7 +24,6 @@ from pulsarx.sessions.client_proof import subscribing
 from pulsarx.sessions.consumer import SessionConsumer, position_of
 from pulsarx.sessions.context import error_of_gone
 from pulsarx.sessions.schema_answers import declared_schema
-from pulsarx.sessions.topic_answers import no_transactions
 from pulsarx.topic_name import (
     TopicName,
     check_is_for_users,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.options.consumer_policies import KeySharedPolicy
     from pulsarx.sessions.context import SessionContext
+    from pulsarx.sessions.served_transaction import ServedTransaction
     from pulsarx.sessions.topic_answers import Require
 
     Values = dict[str, Any]
@@ -99,12 +99,14 @@ class SessionConsumers:
         require: Require,
         take_sought: Callable[[str, str], Position | None],
         links: dict[int, Callable[[int, int, int, int, int], object]],
+        transaction_of: Callable[[Values], ServedTransaction | None],
         are_guests: bool,
     ) -> None:
         """require: as ClientProof has it. take_sought: see SessionHost, for this session. links:
-        what is told of a link frame; see FrameCutter.
+        what is told of a link frame; see FrameCutter. transaction_of: see SessionTransactions.
         are_guests: they are of another process of this machine, which shares the folder."""
         self._are_guests = are_guests
+        self._transaction_of = transaction_of
         self._context = context
         self._broker, self._server = context.broker, context.server
         self._write, self._wake = context.write, context.wake
@@ -320,14 +322,13 @@ class SessionConsumers:
     def acknowledge(self, values: Values) -> None:
         failure: Values = {}
         try:
-            if values["transaction_most"] is not None:
-                raise no_transactions()
+            transaction = self._transaction_of(values)
             consumer = self._consumer(values)
             places = values.get("places")
             if places is not None:
                 consumer.acknowledge_entries(places)
             else:
-                consumer.acknowledge_all(values["ack_type"], values["message_ids"])
+                consumer.acknowledge_all(values["ack_type"], values["message_ids"], transaction)
         except Exception as error:
             failure = {"error": code_of(error), "message": message_of(error)}
         if values["request_id"] is not None:

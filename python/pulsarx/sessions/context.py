@@ -64,7 +64,8 @@ if TYPE_CHECKING:
             """Send the news of what is watched."""
 
         def leave(self) -> list[Callable[[], object]]:
-            """The steps that end all watches, each to be taken though one before it fails."""
+            """The steps that end all that it began, each to be taken though one before it
+            fails."""
 
 
 # Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
+    from pulsarx._pycore.ledger.open_transactions import TransactionCore
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_answers import EntryAnswer, EntryAnswers
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.producer_registry import ProducerRegistry
     from pulsarx.clock import Timer
     from pulsarx.sessions.context import SessionContext
+
+    Late = tuple[bytes, EntryAnswer, int, TransactionCore | None]
 
 
 class SessionProducer:
@@ -66,9 +69,9 @@ class SessionProducer:
         self._completions = completions
         self._was_shut = was_shut
         self._wake = wake
-        # What waits for the publish rate, and until when, 0: without end; None: what is behind it
-        # is to be compared.
-        self._late: deque[tuple[bytes, EntryAnswer, int] | None] = deque()
+        # What waits for the publish rate, and until when, 0: without end, and of which transaction;
+        # None: what is behind it is to be compared.
+        self._late: deque[Late | None] = deque()
         self._came_count = 0  # entries
         # Of a guest: when the time of what comes now is over; by how much its clock differs.
         self._expires_ms = 0
@@ -95,21 +98,25 @@ class SessionProducer:
                 self._to_come = (self._sequences, found.catch_up)  # told with its name
         topic.instruct(self)
 
-    def take(self, sequence_id: int, entry: bytes) -> None:
+    def take(
+        self, sequence_id: int, entry: bytes, transaction: TransactionCore | None = None
+    ) -> None:
         """An entry has come: publish it, and answer it."""
-        self.publish(entry, self.answers.begin(sequence_id, len(entry)))
+        self.publish(entry, self.answers.begin(sequence_id, len(entry)), transaction)
 
-    def publish(self, entry: bytes, answer: EntryAnswer) -> None:
+    def publish(
+        self, entry: bytes, answer: EntryAnswer, transaction: TransactionCore | None = None
+    ) -> None:
         """Publish one entry, which is answered in the order of the calls; or never, when it was
-        shut before: its client is told that."""
+        shut before: its client is told that. transaction: that it is of."""
         if not self.is_open:
             return
         self._came_count += 1
         if self._late or self._is_dropping or self._waits():
-            self._late.append((entry, answer, self._expires_ms))
+            self._late.append((entry, answer, self._expires_ms, transaction))
             self.go_on()
             return
-        self._publish(entry, answer)
+        self._publish(entry, answer, transaction)
 
     def sent_at(self, sent_ms: int, timeout_ms: int) -> None:
         """The messages from now on were sent by its guest then or later, by the guest's clock, and
@@ -165,7 +172,7 @@ class SessionProducer:
         if late is None:
             self._compare()
         else:
-            self._publish(late[0], late[1])
+            self._publish(late[0], late[1], late[3])
 
     def _drop_late(self) -> None:
         late = self._late.popleft()
@@ -187,11 +194,13 @@ class SessionProducer:
             waiting -= self._late[0] is not None
             self._drop_late()
 
-    def _publish(self, entry: bytes, answer: EntryAnswer) -> None:
+    def _publish(
+        self, entry: bytes, answer: EntryAnswer, transaction: TransactionCore | None
+    ) -> None:
         self._is_dropping = False
         self._is_behind = self._is_behind or self._to_come is not None
         try:
-            self._intake.publish(entry, answer)
+            self._intake.publish(entry, answer, transaction)
         except Exception as raised:
             self.refuse(answer, raised)
 

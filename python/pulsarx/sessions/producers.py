@@ -21,7 +21,6 @@ from pulsarx.sessions.client_proof import subscribing
 from pulsarx.sessions.context import error_of_gone
 from pulsarx.sessions.producer import SessionProducer
 from pulsarx.sessions.schema_answers import declared_schema
-from pulsarx.sessions.topic_answers import no_transactions
 from pulsarx.topic_name import (
     TopicName,
     check_is_for_users,
@@ -38,8 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.ledger.open_transactions import TransactionCore
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.sessions.context import SessionContext
+    from pulsarx.sessions.served_transaction import ServedTransaction
     from pulsarx.sessions.topic_answers import Require
 
     Values = dict[str, Any]
@@ -56,12 +57,15 @@ class SessionProducers:
         context: SessionContext,
         require: Require,
         sends: dict[int, Callable[[int, bytes], object]],
+        transaction_of: Callable[[Values], ServedTransaction | None],
         are_guests: bool,
     ) -> None:
         """require: as ClientProof has it. sends: what is told of a SEND in its everyday form; see
-        FrameCutter. are_guests: they are of another process of this machine, which shares the
-        folder."""
+        FrameCutter. transaction_of: see SessionTransactions. are_guests: they are of another
+        process of this machine, which shares the folder."""
         self._sends = sends
+        # Of a SEND; None: it is of none. A guest's are others.
+        self.transaction_of: Callable[[Values], TransactionCore | None] = transaction_of
         self._are_guests = are_guests
         self._context = context
         self._broker, self._server = context.broker, context.server
@@ -133,8 +137,6 @@ class SessionProducers:
         try:
             if failure is not None:
                 raise failure
-            if values["transactional"]:
-                raise no_transactions()
             check_member_name("producer", values["producer_name"] or "")
             self._require(Access.require_produce, values["topic"])
             if values["initial_subscription"]:
@@ -330,11 +332,14 @@ class SessionProducers:
             return  # it was sent before its client had heard of it
         if producer is None:
             raise WireError(f"SEND for unknown producer {producer_id}")
-
-        if values["transaction_most"] is not None:
-            producer.refuse(producer.answers.begin(sequence_id, len(entry)), no_transactions())
+        answer = producer.answers.begin(sequence_id, len(entry))
+        try:
+            # Its ids say whose it is, whatever its metadata say: Go's are without, or another's.
+            transaction = self.transaction_of(values)
+        except Exception as error:
+            producer.refuse(answer, error)
         else:
-            producer.take(sequence_id, entry)
+            producer.publish(entry, answer, transaction)
 
     def _answers_of(self, producer: SessionProducer, producer_id: int) -> EntryAnswers:
         def otherwise(
@@ -402,6 +407,10 @@ class SessionProducers:
         """The code with which the client gives up one message, and goes on. Clients in C++ know one
         alone: for any other they connect anew and send the message again, for ever."""
         code = code_of(error)
+        if isinstance(error, (errors.TransactionNotFound, errors.InvalidTxnStatusError)) and (
+            not self._are_guests
+        ):
+            code = NOT_ALLOWED  # for any other that of Java connects anew, and sends it again
         if code != NOT_ALLOWED or not self._context.client_version.startswith("Pulsar-CPP"):
             return code
         import logging

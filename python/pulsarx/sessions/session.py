@@ -18,12 +18,13 @@ from pulsarx.sessions.consumers import SessionConsumers
 from pulsarx.sessions.context import SessionContext
 from pulsarx.sessions.producers import SessionProducers
 from pulsarx.sessions.schema_answers import SchemaAnswers
-from pulsarx.sessions.topic_answers import TopicAnswers, no_transactions
+from pulsarx.sessions.topic_answers import TopicAnswers
 from pulsarx.sessions.topic_list_watch import TopicListWatches
+from pulsarx.sessions.transactions import SessionTransactions
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_size_max
 from pulsarx.wire.protobuf import WireError
-from pulsarx.wire.server_errors import code_of, message_of
+from pulsarx.wire.server_errors import message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,14 +38,6 @@ if TYPE_CHECKING:
     Values = dict[str, Any]
 
 GREETING_SIZE_MAX = 16 << 10  # bytes of a frame, until CONNECT has come
-# Of transactions, which are refused: what answers them.
-_TRANSACTIONS = {
-    "NEW_TXN": "NEW_TXN_RESPONSE",
-    "ADD_PARTITION_TO_TXN": "ADD_PARTITION_TO_TXN_RESPONSE",
-    "ADD_SUBSCRIPTION_TO_TXN": "ADD_SUBSCRIPTION_TO_TXN_RESPONSE",
-    "END_TXN": "END_TXN_RESPONSE",
-    "TC_CLIENT_CONNECT_REQUEST": "TC_CLIENT_CONNECT_RESPONSE",
-}
 
 
 class Session:
@@ -81,10 +74,13 @@ class Session:
         self.is_open: bool = True
         tell, refuse, require = context.tell, context.refuse, proof.require
         take_sought = partial(server.take_sought, self)
-        producers = SessionProducers(context, require, self._reader.cutter.sends, is_guest)
+        transactions = SessionTransactions(context, proof)
+        producers = SessionProducers(
+            context, require, self._reader.cutter.sends, transactions.of, is_guest
+        )
         self.producers: SessionProducers = producers
         consumers = SessionConsumers(
-            context, require, take_sought, self._reader.cutter.links, is_guest
+            context, require, take_sought, self._reader.cutter.links, transactions.of, is_guest
         )
         self.consumers: SessionConsumers = consumers
         topics = TopicAnswers(
@@ -116,6 +112,7 @@ class Session:
             "AUTH_RESPONSE": proof.answered,
             "PING": self._ping,
             "PONG": self._pong,
+            **transactions.handlers,
         }
         if self._guests is not None:
             self._handlers["LINK"] = self._guests.link
@@ -153,8 +150,6 @@ class Session:
             self.producers.send(values, entry)
         elif name in self._handlers:
             self._handlers[name](values)
-        elif name in _TRANSACTIONS:
-            self._refuse_transaction(name, values)
         else:
             raise WireError(f"a {name}, which no client sends now")
 
@@ -259,8 +254,10 @@ class Session:
         """The connection has ended: what it had is closed. Idempotent."""
         self.is_open = False
         consumers, producers = insist(self.consumers.leave), insist(self.producers.leave)
-        watches = insist(self._guests.leave) if self._guests is not None else []
-        self._take_steps([self._topic_lists.close, *producers, *watches, *consumers])
+        guests = insist(self._guests.leave) if self._guests is not None else []
+        # Transactions behind consumers: what they give back is for those of others. And before
+        # producers: whoever comes under such a name sends again what was not committed.
+        self._take_steps([self._topic_lists.close, *consumers, *guests, *producers])
         self._server.forget_session(self)
 
     def _take_steps(self, steps: list[Callable[[], object]]) -> None:
@@ -296,14 +293,3 @@ class Session:
             answer = {"error": type(error).__name__, "message": message_of(error)}
             answer["attributes"] = json.dumps(errors.attributes_of(error))
         self._tell("VERB_RESPONSE", request_id=request_id, **answer)
-
-    def _refuse_transaction(self, name: str, values: Values) -> None:
-        error = no_transactions()
-        ids = {key: values.get(key) for key in ("least", "most") if values.get(key) is not None}
-        self._tell(
-            _TRANSACTIONS[name],
-            request_id=values["request_id"],
-            error=code_of(error),
-            message=message_of(error),
-            **ids,
-        )

@@ -8,6 +8,7 @@ from pulsarx._pycore.ranges.entry_codec import crc32c
 from pulsarx.access.access import Access
 from pulsarx.access.advertised_listeners import no_such_listener
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
+from pulsarx.sessions.transactions import COORDINATOR_TOPIC, COORDINATORS
 from pulsarx.topic_name import TopicName
 from pulsarx.wire import commands
 from pulsarx.wire.server_errors import code_of, message_of
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     Values = dict[str, Any]
     Require = Callable[[Callable[[Access, str, str], None], str], None]
 
-_COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 _DOMAINS = {
     commands.PERSISTENT: "persistent",
     commands.NON_PERSISTENT: "non-persistent",
@@ -61,7 +61,9 @@ class TopicAnswers:
             service_url, service_url_tls = self._urls(values["listener"])
             if service_url is None and service_url_tls is None:
                 raise errors.OperationNotSupported(detail="this connection has no address to tell")
-            self._require(Access.require_lookup, str(TopicName.of(values["topic"])))
+            name = str(TopicName.of(values["topic"]))
+            if name != COORDINATOR_TOPIC:  # which is for everybody
+                self._require(Access.require_lookup, name)
             answer |= {"service_url": service_url, "service_url_tls": service_url_tls}
         except Exception as error:
             answer = {"response": commands.LOOKUP_FAILED}
@@ -79,9 +81,10 @@ class TopicAnswers:
     def partitioned_metadata(self, values: Values) -> None:
         request_id = values["request_id"]
         try:
-            if values["topic"].startswith(_COORDINATORS):
-                raise no_transactions()
             name = TopicName.of(values["topic"])
+            if name.full == COORDINATORS:
+                self._tell_coordinators(request_id)
+                return
             self._require(Access.require_lookup, name.full)
             is_there = self._broker.topics.is_there(name.full)
             if is_there:
@@ -105,6 +108,17 @@ class TopicAnswers:
                 response=0,
                 created=self._are_guests and not is_there,
             )
+
+    def _tell_coordinators(self, request_id: int) -> None:
+        """The coordinators of transactions are partitions of a topic that has no messages; 0: there
+        are no transactions, and the client does not ask for one."""
+        are_on = self._broker.runtime.options.transaction_coordinator_enabled
+        self._tell(
+            "PARTITIONED_METADATA_RESPONSE",
+            request_id=request_id,
+            partitions=int(are_on),
+            response=0,
+        )
 
     def topics_of_namespace(self, values: Values) -> None:
         """All of them, whatever pattern is asked for: the client applies its own."""
@@ -132,10 +146,6 @@ class TopicAnswers:
             topics_hash=known,
             changed=changed,
         )
-
-
-def no_transactions() -> Exception:
-    return errors.OperationNotSupported(detail="transactions are not supported")
 
 
 def topics_hash(names: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ LATEST, EARLIEST = 0, 1
 AUTO_SPLIT, STICKY = 0, 1
 CONNECT_HERE, LOOKUP_FAILED = 1, 2  # answers to a LOOKUP
 PERSISTENT, NON_PERSISTENT, ALL = 0, 1, 2  # topics of a namespace
+COMMIT, ABORT = 0, 1
 
 _U64, _U32, _I64, _I32 = Kind.UINT64, Kind.UINT32, Kind.INT64, Kind.INT32
 _BOOL, _TEXT, _BYTES = Kind.BOOL, Kind.STRING, Kind.BYTES
@@ -72,9 +73,11 @@ FEATURES = Schema(
     supports_partitions_without_auto_creation=_may(5, _BOOL, False),
 )
 AUTH_DATA = Schema("AuthData", method=_may(1, _TEXT), data=_may(2, _BYTES))
+SUBSCRIPTION = Schema("Subscription", topic=_must(1, _TEXT), subscription=_must(2, _TEXT))
 _REQUEST = _must(1, _U64)
 _TRANSACTION = {"least": _may(2, _U64), "most": _may(3, _U64)}
 _FAILURE = {"error": _may(4, _I32), "message": _may(5, _TEXT)}
+_TRANSACTION_RESPONSE = {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE}
 
 COMMANDS: dict[str, tuple[int, Schema]] = {
     name: (number, Schema(name, **fields))
@@ -148,6 +151,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "producer_id": _must(1, _U64),
                 "sequence_id": _must(2, _U64),
                 "num_messages": _may(3, _I32, 1),
+                "transaction_least": _may(4, _U64),
                 "transaction_most": _may(5, _U64),
             },
         ),
@@ -185,6 +189,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "ack_type": _must(2, _I32),
                 "message_ids": _many(3, MESSAGE_ID),
                 "validation_error": _may(4, _I32),
+                "transaction_least": _may(6, _U64),
                 "transaction_most": _may(7, _U64),
                 "request_id": _may(8, _U64),
             },
@@ -383,19 +388,34 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "schema_version": _may(4, _BYTES),
             },
         ),
-        # Transactions: understood to be refused.
-        "NEW_TXN": (50, {"request_id": _REQUEST}),
-        "NEW_TXN_RESPONSE": (51, {"request_id": _REQUEST, **_FAILURE}),
-        "ADD_PARTITION_TO_TXN": (52, {"request_id": _REQUEST, **_TRANSACTION}),
-        "ADD_PARTITION_TO_TXN_RESPONSE": (53, {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE}),
-        "ADD_SUBSCRIPTION_TO_TXN": (54, {"request_id": _REQUEST, **_TRANSACTION}),
-        "ADD_SUBSCRIPTION_TO_TXN_RESPONSE": (
-            55,
-            {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE},
+        # Of transactions. The timeout is in milliseconds, whatever its name is in PulsarApi.proto.
+        "NEW_TXN": (
+            50,
+            {
+                "request_id": _REQUEST,
+                "timeout_ms": _may(2, _U64, 0),
+                "coordinator": _may(3, _U64, 0),
+            },
         ),
-        "END_TXN": (56, {"request_id": _REQUEST, **_TRANSACTION}),
-        "END_TXN_RESPONSE": (57, {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE}),
-        "TC_CLIENT_CONNECT_REQUEST": (62, {"request_id": _REQUEST}),
+        "NEW_TXN_RESPONSE": (51, _TRANSACTION_RESPONSE),
+        "ADD_PARTITION_TO_TXN": (
+            52,
+            {"request_id": _REQUEST, **_TRANSACTION, "partitions": _many(4, _TEXT)},
+        ),
+        "ADD_PARTITION_TO_TXN_RESPONSE": (53, _TRANSACTION_RESPONSE),
+        "ADD_SUBSCRIPTION_TO_TXN": (
+            54,
+            {"request_id": _REQUEST, **_TRANSACTION, "subscriptions": _many(4, SUBSCRIPTION)},
+        ),
+        "ADD_SUBSCRIPTION_TO_TXN_RESPONSE": (55, _TRANSACTION_RESPONSE),
+        "END_TXN": (56, {"request_id": _REQUEST, **_TRANSACTION, "action": _may(4, _I32)}),
+        "END_TXN_RESPONSE": (57, _TRANSACTION_RESPONSE),
+        # Between brokers of a cluster.
+        "END_TXN_ON_PARTITION": (58, {"request_id": _REQUEST, **_TRANSACTION}),
+        "END_TXN_ON_PARTITION_RESPONSE": (59, _TRANSACTION_RESPONSE),
+        "END_TXN_ON_SUBSCRIPTION": (60, {"request_id": _REQUEST, **_TRANSACTION}),
+        "END_TXN_ON_SUBSCRIPTION_RESPONSE": (61, _TRANSACTION_RESPONSE),
+        "TC_CLIENT_CONNECT_REQUEST": (62, {"request_id": _REQUEST, "coordinator": _must(2, _U64)}),
         "TC_CLIENT_CONNECT_RESPONSE": (
             63,
             {"request_id": _REQUEST, "error": _may(2, _I32), "message": _may(3, _TEXT)},

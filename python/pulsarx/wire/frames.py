@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 ENTRY_PADDING = 10240  # bytes that an entry may have above max_message_size, for its metadata
 COMMAND_PADDING = 10240  # bytes that a frame may have above its entry
+_NO_TRANSACTION = {"transaction_least": None, "transaction_most": None}
 # An ACK of whole entries: their `places` stand for its message_ids.
-_PLAIN_ACK = {"ack_type": INDIVIDUAL, "message_ids": (), "request_id": None}
-_PLAIN_ACK |= {"transaction_most": None}
+_PLAIN_ACK = {"ack_type": INDIVIDUAL, "message_ids": (), "request_id": None, **_NO_TRANSACTION}
 # The rest of the id of a whole entry.
 _WHOLE_ENTRY = {"batch_index": -1, "ack_set": (), "batch_size": 0}
 _BROKER_METADATA = b"\x0e\x02"
@@ -85,8 +85,8 @@ def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
     hot = send_decode(frame)
     if hot is not None:
         producer_id, sequence_id, entry = hot
-        sent = {"producer_id": producer_id, "sequence_id": sequence_id, "transaction_most": None}
-        return "SEND", sent, entry
+        sent = {"producer_id": producer_id, "sequence_id": sequence_id}
+        return "SEND", {**_NO_TRANSACTION, **sent}, entry
     acknowledged = ack_decode(frame)
     if acknowledged is not None:
         consumer_id, places = acknowledged

@@ -8,6 +8,7 @@ UNKNOWN = 0
 NOT_READY = 6
 CHECKSUM = 9
 SUBSCRIPTION_NOT_FOUND = 12
+NO_COORDINATOR = 20
 NOT_ALLOWED = 22
 
 # The first row of a class is its code; a subclass without a row has its base's.
@@ -39,6 +40,10 @@ _TABLE: tuple[tuple[int, type[errors.PulsarException]], ...] = (
     (NOT_ALLOWED, errors.MessageTooBig),
     (NOT_ALLOWED, errors.InvalidConfiguration),
     (NOT_ALLOWED, errors.InvalidTopicName),  # clients try 17 again and again
+    (NO_COORDINATOR, errors.TransactionCoordinatorNotFoundError),
+    (21, errors.InvalidTxnStatusError),
+    (23, errors.TransactionConflict),
+    (24, errors.TransactionNotFound),
     (25, errors.ProducerFenced),
 )
 _CODES = {kind: code for code, kind in reversed(_TABLE)}

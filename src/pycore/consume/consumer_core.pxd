@@ -8,6 +8,7 @@ from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.message cimport Message
 
 cdef enum ConsumerState:
@@ -52,3 +53,11 @@ cdef class ConsumerCore:
     cdef bint keep_chunks(self, uint64_t ledger_id, uint64_t end) except -1
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
                   uint64_t* count) except -1
+    cdef int check_transacts(self) except -1
+    cdef int find_in(self, object message, uint64_t* ledger_id, uint64_t* first,
+                     uint64_t* count) except -1
+    cdef int acknowledge_within(self, object transaction, list messages) except -1
+    cdef int acknowledge_runs_within(self, object transaction, list runs) except -1
+    cdef int acknowledge_through_within(self, object transaction, object message) except -1
+    cdef int add_within(self, TransactionCore transaction, list runs) except -1
+    cdef int add_through_within(self, TransactionCore transaction, object message) except -1

@@ -17,11 +17,16 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
+from pulsarx._pycore.dispatch.transaction_steps cimport (
+    transaction_add, transaction_add_through, transaction_join,
+)
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
@@ -29,6 +34,13 @@ from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 cdef bint is_met_again(object error, uint64_t raised) except -1:
     return signals_raised() == raised and (
         isinstance(error, (errors.PulsarException, MemoryError, ImportError)))
+
+
+cdef int failed_within(TransactionCore transaction, object error) except -1:
+    """An acknowledgement in a transaction failed, but for being too late."""
+    if not isinstance(error, errors.InvalidTxnStatusError):
+        transaction.fail(error)
+    return 0
 
 
 cdef class ConsumerCore:
@@ -311,21 +323,27 @@ cdef class ConsumerCore:
         self.check_open()
         return True
 
-    def acknowledge(self, message) -> None:
+    def acknowledge(self, message, transaction=None) -> None:
         cdef Message received
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
+        if transaction is not None:
+            self.acknowledge_within(transaction, [message])
+            return
         if self.state != CONSUMER_OPEN:
             self.check_open()
         self.find(message, &ledger_id, &first, &count)
         if count:
             self.record(ledger_id, first, count)
 
-    def acknowledge_cumulative(self, message) -> None:
+    def acknowledge_cumulative(self, message, transaction=None) -> None:
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
+        if transaction is not None:
+            self.acknowledge_through_within(transaction, message)
+            return
         if self.state != CONSUMER_OPEN:
             self.check_open()
         if self.dispatcher.has_several:
@@ -336,6 +354,101 @@ cdef class ConsumerCore:
         self.find(message, &ledger_id, &first, &count)
         if count:
             self.record_through(ledger_id, first + count)
+
+    # In transactions ------------------------------------------------------------------------------
+
+    cdef int check_transacts(self) except -1:
+        """Raise where acknowledgements are in no transaction, or it is closed."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if self.dispatcher.keeps_nothing:
+            raise errors.NotAllowedError(
+                detail=f"acknowledge in a transaction on {self.dispatcher.topic_name}: the topic "
+                "is not persistent, and keeps no acknowledgements")
+        return 0
+
+    cdef int find_in(self, object message, uint64_t* ledger_id, uint64_t* first,
+                     uint64_t* count) except -1:
+        """Like find; what is nowhere any more collides."""
+        self.find(message, ledger_id, first, count)
+        if count[0] == 0:
+            raise errors.TransactionConflict(
+                detail=f"acknowledge {message} of {self.dispatcher.topic_name} in a transaction: "
+                "it is acknowledged already, and trimmed; nothing of this call was acknowledged")
+        return 0
+
+    cdef int acknowledge_within(self, object transaction, list messages) except -1:
+        """Acknowledge messages in a transaction, all of them or none. What fails makes it fail."""
+        cdef TransactionCore within = transaction_of(transaction)
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef list runs = []
+        try:
+            self.check_transacts()
+            for message in messages:
+                self.find_in(message, &ledger_id, &first, &count)
+                runs.append((ledger_id, first, count))
+            self.add_within(within, runs)
+        except (errors.PulsarException, MemoryError) as error:
+            failed_within(within, error)
+            raise
+        return 0
+
+    cdef int acknowledge_runs_within(self, object transaction, list runs) except -1:
+        cdef TransactionCore within = transaction_of(transaction)
+        try:
+            self.check_transacts()
+            self.add_within(within, runs)
+        except (errors.PulsarException, MemoryError) as error:
+            failed_within(within, error)
+            raise
+        return 0
+
+    cdef int add_within(self, TransactionCore transaction, list runs) except -1:
+        cdef TransactionAcks acks
+        if not runs:
+            return 0
+        if self.core.tracker is None:    # another process has it
+            (<object>self.dispatcher).acknowledge_in(transaction, runs)
+            return 0
+        acks = transaction_join(self.core, transaction)
+        try:
+            transaction_add(self.core, self.dispatcher, acks, runs)
+        finally:
+            self.after()
+        return 0
+
+    cdef int acknowledge_through_within(self, object transaction, object message) except -1:
+        cdef TransactionCore within = transaction_of(transaction)
+        try:
+            self.add_through_within(within, message)
+        except (errors.PulsarException, MemoryError) as error:
+            failed_within(within, error)
+            raise
+        return 0
+
+    cdef int add_through_within(self, TransactionCore transaction, object message) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef TransactionAcks acks
+        self.check_transacts()
+        if self.dispatcher.has_several:
+            raise errors.InvalidConfiguration(
+                detail=f"acknowledge cumulatively in a transaction on {self.dispatcher.topic_name}:"
+                " several consumers share the subscription; acknowledge messages one by one, or a "
+                "list of them")
+        self.find_in(message, &ledger_id, &first, &count)
+        if self.core.tracker is None:
+            (<object>self.dispatcher).acknowledge_through_in(transaction, ledger_id, first + count)
+            return 0
+        acks = transaction_join(self.core, transaction)
+        try:
+            transaction_add_through(self.core, self.dispatcher, acks, ledger_id, first + count)
+        finally:
+            self.after()
+        return 0
 
     cdef int record_through(self, uint64_t ledger_id, uint64_t end) except -1:
         """Acknowledge everything before a message, in memory and in the cursor's tail."""
@@ -504,7 +617,7 @@ cdef class ConsumerCore:
             self.dispatcher.settle()
         return 0
 
-    def acknowledge_many(self, messages) -> None:
+    def acknowledge_many(self, messages, transaction=None) -> None:
         cdef Py_ssize_t at
         cdef Py_ssize_t size
         cdef Message received
@@ -513,15 +626,21 @@ cdef class ConsumerCore:
         cdef uint64_t count = 0
         cdef uint64_t message
         cdef object other
-        if self.state != CONSUMER_OPEN:
+        if self.state != CONSUMER_OPEN and transaction is None:
             self.check_open()
         if type(messages) is not list:
             runs = getattr(messages, "runs", None)
+            if runs is not None and transaction is not None:
+                self.acknowledge_runs_within(transaction, list(runs(self.dispatcher.tail)))
+                return
             if runs is not None:
                 for ledger_id, run_first, run_count in runs(self.dispatcher.tail):
                     self.record(ledger_id, run_first, run_count)
                 return
             messages = list(messages)
+        if transaction is not None:
+            self.acknowledge_within(transaction, messages)
+            return
         size = PyList_GET_SIZE(messages)
         for at in range(size):
             other = <object>PyList_GET_ITEM(messages, at)

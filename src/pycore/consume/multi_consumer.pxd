@@ -44,6 +44,7 @@ cdef class MultiConsumerCore:
     cdef int sleep_beside(self, int64_t left_ns) except -1
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
+    cdef object of_transaction(self, object transaction, object consumer, object message)
     cdef object consumer_of(self, message, bint any_id=*)
     cdef Source source_of_ledger(self, object ledger_id)
     cdef int check_open(self) except -1

@@ -24,6 +24,7 @@ from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signa
 from pulsarx._pycore.ground.waits cimport sleep_on, sleep_on_any
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
 
 cdef enum MultiConsumerState:
     MULTI_OPEN = 1
@@ -420,20 +421,37 @@ cdef class MultiConsumerCore:
                 return True
         return False
 
-    def acknowledge(self, message) -> None:
+    def acknowledge(self, message, transaction=None) -> None:
         if self.state != MULTI_OPEN:
             self.check_open()
         consumer = self.consumer_of(message)
-        if consumer is not None:
+        if transaction is not None:
+            self.of_transaction(transaction, consumer, message).acknowledge(
+                message, transaction)
+        elif consumer is not None:
             consumer.acknowledge(message)
 
-    def acknowledge_cumulative(self, message) -> None:
+    def acknowledge_cumulative(self, message, transaction=None) -> None:
         self.check_open()
         consumer = self.consumer_of(message)
-        if consumer is not None:
+        if transaction is not None:
+            self.of_transaction(transaction, consumer, message).acknowledge_cumulative(
+                message, transaction)
+        elif consumer is not None:
             consumer.acknowledge_cumulative(message)
 
-    def acknowledge_many(self, messages) -> None:
+    cdef object of_transaction(self, object transaction, object consumer, object message):
+        """The consumer of a message that a transaction acknowledges, which must be there."""
+        cdef TransactionCore within = transaction_of(transaction)
+        if consumer is None:
+            error = errors.TransactionConflict(
+                detail=f"acknowledge {message} in a transaction: it is acknowledged already, and "
+                "trimmed")
+            within.fail(error)
+            raise error
+        return consumer
+
+    def acknowledge_many(self, messages, transaction=None) -> None:
         cdef Source source
         self.check_open()
         if type(messages) is ArrowMessages:
@@ -441,15 +459,17 @@ cdef class MultiConsumerCore:
             if source is None:
                 raise errors.OperationNotSupported(
                     detail=f"acknowledge {messages!r}: of another topic")
-            source.consumer.acknowledge_many(messages)
+            source.consumer.acknowledge_many(messages, transaction)
             return
         by_consumer = {}
         for message in messages:
             consumer = self.consumer_of(message)
+            if transaction is not None:
+                consumer = self.of_transaction(transaction, consumer, message)
             if consumer is not None:
                 by_consumer.setdefault(id(consumer), (consumer, []))[1].append(message)
         for consumer, of_topic in by_consumer.values():
-            consumer.acknowledge_many(of_topic)
+            consumer.acknowledge_many(of_topic, transaction)
 
     def negative_acknowledge(self, message) -> None:
         if self.state != MULTI_OPEN:

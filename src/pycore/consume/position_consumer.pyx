@@ -7,6 +7,8 @@ from libc.stdint cimport int64_t, uint64_t
 from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
 from pulsarx._pycore.dispatch.position_sink cimport PositionSink
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
+from pulsarx._pycore.dispatch.transaction_steps cimport transaction_add_through, transaction_join
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_try_lock, mutex_unlock
 from pulsarx._pycore.ground.owner_link import frame as link_frame
 from pulsarx._pycore.ground.owner_link cimport (
@@ -263,6 +265,21 @@ cdef class PositionConsumer(ConsumerCore):
         """Acknowledge everything before a message."""
         self.check_open()
         self.record_through(ledger_id, end)
+
+    def acknowledge_in(self, transaction, list runs not None) -> None:
+        """Acknowledge messages in a transaction, (ledger id, first, count) each, all or none."""
+        self.check_open()
+        self.acknowledge_runs_within(transaction, runs)
+
+    def acknowledge_through_in(self, transaction, uint64_t ledger_id, uint64_t end) -> None:
+        """Acknowledge everything before a message in a transaction."""
+        cdef TransactionAcks acks
+        self.check_open()
+        acks = transaction_join(self.core, transaction)
+        try:
+            transaction_add_through(self.core, self.dispatcher, acks, ledger_id, end)
+        finally:
+            self.after()
 
     def refuse_run(self, uint64_t ledger_id, uint64_t first, uint64_t count,
                    int64_t delay_ms) -> None:

@@ -11,6 +11,7 @@ slice and is passed over when its turn comes: `claim` says whether it is still t
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from pulsarx._core.message_runs cimport MessageRuns
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.ground.work_pool cimport SerialWork
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
@@ -20,6 +21,7 @@ from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
 from pulsarx._pycore.dispatch.entry_source cimport EntrySource
 from pulsarx._pycore.dispatch.redelivery cimport Redelivery
 from pulsarx._pycore.dispatch.slice_queue cimport Slice, SlicePlace, SliceQueue, slices_reserve
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 
 cdef extern from *:
     void __builtin_prefetch(const void* at) noexcept nogil
@@ -306,6 +308,17 @@ cdef class Dispatcher(EntrySource):
 
     cdef int redeliver(self, EntrySink receiver) except -1
     """Everything the receiver has goes out again."""
+
+    cdef int set_aside(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
+    """Messages are acknowledged in a transaction: like `acknowledged`, but that their redelivery
+    counts stay."""
+
+    cdef int set_aside_through(self, uint64_t ledger_id, uint64_t end) except -1
+    """Everything before a message is."""
+
+    cdef int come_back(self, TransactionAcks acks, const MessageRuns* runs) except -1
+    """Messages that a transaction had acknowledged are not: those of them that were delivered come
+    again, counted. What it raises leaves pending what did not come back."""
 
     cdef int wake_sleepers(self) except -1
     """Make the threads that sleep in `sleep` look again, for one of their consumers is closed."""

@@ -12,6 +12,7 @@ from pulsarx import errors
 from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.message_runs cimport MessageRuns
 from pulsarx._core.pending_acks cimport (
     PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
 )
@@ -33,6 +34,7 @@ from pulsarx._pycore.dispatch.slice_queue cimport (
     slices_push_first, slices_reserve,
 )
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 
 cdef enum:
     FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
@@ -408,6 +410,15 @@ cdef class Dispatcher(EntrySource):
 
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
+        raise NotImplementedError
+
+    cdef int set_aside(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        raise NotImplementedError
+
+    cdef int set_aside_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        raise NotImplementedError
+
+    cdef int come_back(self, TransactionAcks acks, const MessageRuns* runs) except -1:
         raise NotImplementedError
 
     cdef int bury(self, EntrySink receiver, Message message) except -1:

@@ -36,6 +36,7 @@ from pulsarx._pycore.dispatch.sent_acks cimport SentAcks
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 
 
 cdef class GuestDispatcher(PendingDispatcher):
@@ -44,6 +45,9 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef LedgerReader plain              # of the topic's ledgers
     cdef CompactedReader compacted       # of what compaction left; None: it is not asked for
     cdef object settle_there             # returns when the owner has done what it was told
+    # acknowledges in a transaction of a number there, (number, runs) or (number, None, ledger id,
+    # end); a weak method. With no mutex held
+    cdef public object transact_there
     cdef bint keeps_key_order            # Key_Shared
     cdef bint attached                   # at the owner; else it is not told anything
     cdef bint rewinds                    # Exclusive and Failover: nothing comes again alone
@@ -64,6 +68,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef dict pieces                     # (ledger id, ordinal) of a last chunk -> such a list
     cdef object __weakref__              # of its connection, which keeps no consumer
 
+    cdef object begin_in(self, TransactionCore transaction)
     cdef int dispatch(self) except -1
     cdef int step_to(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int give_permits(self) except -1

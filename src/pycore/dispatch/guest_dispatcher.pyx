@@ -29,6 +29,7 @@ from pulsarx._pycore.ledger.ledger_reader cimport (
     READ_DAMAGE, READ_ENTRY, READ_NOTHING, LedgerReader,
 )
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.entry_view cimport EntryContext
 
 cdef enum:
@@ -481,6 +482,63 @@ cdef class GuestDispatcher(PendingDispatcher):
             if self.wakes:
                 self.settle()
         return 0
+
+    cdef object begin_in(self, TransactionCore transaction):
+        """Find what acknowledges there. Mutex not held."""
+        cdef object there
+        transaction.require_open()
+        there = self.transact_there()
+        if there is None:
+            raise errors.AlreadyClosed(detail="consumer")
+        return there
+
+    def acknowledge_in(self, TransactionCore transaction not None, list runs not None) -> None:
+        """Acknowledge messages in a transaction, (ledger id, first, count) each, all or none.
+        Returns when the owner has noted it; raises what that refuses it with. Mutex not held."""
+        cdef object there = self.begin_in(transaction)
+        cdef uint64_t resets = self.resets_done
+        cdef uint64_t ledger_id
+        cdef uint64_t message
+        cdef PendingAck* ack
+        cdef list here = []
+        mutex_lock(&self.core.mutex)
+        try:
+            for ledger_id, first, count in runs:
+                for message in range(first, first + count):
+                    ack = pending_acks_find(&self.core.pending, ledger_id, message)
+                    if ack != NULL:
+                        here.append((ledger_id, message, ack.redelivery_count))
+        finally:
+            mutex_unlock(&self.core.mutex)
+        control_plane.perform(there, (transaction, runs))
+        mutex_lock(&self.core.mutex)
+        try:
+            # What was aborted by now may have come again: it stays.
+            if resets != self.resets_done:
+                return
+            for ledger_id, message, redeliveries in here:
+                ack = pending_acks_find(&self.core.pending, ledger_id, message)
+                if ack != NULL and ack.redelivery_count == <uint32_t>redeliveries:
+                    self.acknowledged(ledger_id, message, 1)
+        finally:
+            mutex_unlock(&self.core.mutex)
+            if self.wakes:
+                self.settle()
+
+    def acknowledge_through_in(self, TransactionCore transaction not None, uint64_t ledger_id,
+                               uint64_t end) -> None:
+        """Acknowledge everything before a message in a transaction; like acknowledge_in."""
+        cdef object there = self.begin_in(transaction)
+        cdef uint64_t resets = self.resets_done
+        control_plane.perform(there, (transaction, None, ledger_id, end))
+        mutex_lock(&self.core.mutex)
+        try:
+            if resets == self.resets_done:
+                self.acknowledged_through(ledger_id, end)
+        finally:
+            mutex_unlock(&self.core.mutex)
+            if self.wakes:
+                self.settle()
 
     cdef int go_there(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1:
         """A message is to be delivered again, to any consumer that has room then."""

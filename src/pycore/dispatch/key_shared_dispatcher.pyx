@@ -37,6 +37,7 @@ from pulsarx._pycore.dispatch.pending_dispatcher cimport (
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher, is_acknowledged
 from pulsarx._pycore.dispatch.slice_queue cimport Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactedAcks
 
 
 cdef enum:
@@ -324,7 +325,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                     return 0
                 message += self.view_index
         while message < end:
-            if not self.core.tracker.is_acknowledged(view.ledger_id, message):
+            if not self.core.is_taken(view.ledger_id, message):
                 ack = self.core.add(view.ledger_id, message)
                 if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
                     self.let_wait(view.ledger_id, message, ack, key_hash)
@@ -379,6 +380,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef EntryView view = self.view
         cdef CursorState* state = &self.core.tracker.c_state
         cdef LedgerAcks* acks = cursor_state_find(state, view.ledger_id)
+        cdef TransactedAcks transacted = self.core.transacted
         cdef uint64_t message
         cdef uint32_t at
         cdef uint32_t key
@@ -388,7 +390,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef PendingAck* ack
         for at in range(count):
             message = view.first_message + first + at
-            if is_acknowledged(state, acks, view.ledger_id, message):
+            if is_acknowledged(state, acks, view.ledger_id, message) or (
+                    transacted is not None and transacted.has(view.ledger_id, message)):
                 continue
             key = found[at].key
             if not key_order_is(&self.c_keys, key, found[at].key_hash) or (
@@ -501,23 +504,41 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        cdef uint32_t at = 0
-        cdef uint32_t count = 1
-        cdef RoutedMessage found
+        cdef uint32_t key_hash = 0
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
+        if self.any_context is None:
+            self.any_context = receiver.context
         # The dispatcher that gave it up may have been of another type, and known nothing of keys.
         if not self.frame_again(ledger_id, message):
             return self.lost(ledger_id, message)
-        ack.key_hash = self.key_hash_of(self.again)
+        if not self.learn_key(ledger_id, message, &key_hash):
+            return self.lost(ledger_id, message)
+        ack.key_hash = key_hash
+        return SharedDispatcher.revive(self, receiver, ledger_id, message, delay_ms)
+
+    cdef bint learn_key(self, uint64_t ledger_id, uint64_t message, uint32_t* key_hash) except -1:
+        cdef uint32_t at = 0
+        cdef uint32_t count = 1
+        cdef RoutedMessage found
+        key_hash[0] = self.key_hash_of(self.again)
         if self.again.c_frame.flags & ENTRY_MIXED_KEYS:
-            if not self.find_again(receiver.context, ledger_id, message):
-                return 0
+            if not self.find_again(self.any_context, ledger_id, message):
+                return False
+            if self.again_view.encryption != ENTRY_PLAIN:
+                return True
             at = self.again_at
             if self.read_keys(self.again, self.again_view, &at, &found, &count) != STATUS_OK:
-                return self.lost(ledger_id, message)
-            ack.key_hash = found.key_hash
-        return SharedDispatcher.revive(self, receiver, ledger_id, message, delay_ms)
+                return False
+            key_hash[0] = found.key_hash
+        return True
+
+    cdef int key_came_back(self, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1:
+        cdef uint32_t key = key_order_find(&self.c_keys, key_hash)
+        if key == KEY_NONE:
+            return 0
+        return self.key_recalled(self.c_keys.keys[key].holder, key_hash, ledger_id, message)
 
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1:

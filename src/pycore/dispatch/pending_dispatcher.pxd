@@ -66,6 +66,9 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """Forget a message that was acknowledged, or is gone."""
 
+    cdef int put_aside(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """Forget a message but for its redelivery count."""
+
     cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
     """Give up a message that was trimmed, or cannot be read any more."""
 
@@ -123,6 +126,10 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
     cdef int key_returned(self, uint32_t key_hash) except -1
     cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
+    cdef int key_came_back(self, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1
+    """A message of the key waits that others of it may have been delivered behind."""
+
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1
     """Take later messages of the key out of the holder's queue: they go behind this one."""

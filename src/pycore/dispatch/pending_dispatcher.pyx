@@ -127,6 +127,17 @@ cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
     return 0
 
 
+cdef inline int key_gone(PendingDispatcher self, uint8_t state, uint32_t key_hash,
+                         uint64_t ledger_id, uint64_t message) except -1:
+    """A message that was in this state is in none."""
+    if state == PENDING_HELD or state == PENDING_QUEUED:
+        if self.has_keys:
+            self.key_returned(key_hash)
+    elif state == PENDING_DUE or state == PENDING_NACKED:
+        self.key_forgotten(key_hash, ledger_id, message)
+    return 0
+
+
 cdef class PendingDispatcher(Dispatcher):
     """Keeps account of what was delivered to whom."""
 
@@ -284,12 +295,36 @@ cdef class PendingDispatcher(Dispatcher):
         if ack.tag != TIMER_NONE:
             self.core.cancel_timer(ack)
         pending_acks_remove(&self.core.pending, ledger_id, message)
-        if state == PENDING_HELD or state == PENDING_QUEUED:
-            if self.has_keys:
-                self.key_returned(key_hash)
-        elif state == PENDING_DUE or state == PENDING_NACKED:
-            self.key_forgotten(key_hash, ledger_id, message)
-        return 0
+        return key_gone(self, state, key_hash, ledger_id, message)
+
+    cdef int put_aside(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef uint32_t key_hash = ack.key_hash
+        cdef uint8_t state = ack.state
+        let_go_of(self, ack)
+        self.core.unread(ledger_id, message, ack)
+        return key_gone(self, state, key_hash, ledger_id, message)
+
+    cdef int set_aside(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        cdef uint64_t at_ledger = ledger_id
+        cdef uint64_t at = first
+        cdef PendingAck* ack
+        while True:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger != ledger_id or at - first >= count:
+                return 0
+            self.put_aside(at_ledger, at, ack)
+            at += 1
+
+    cdef int set_aside_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        cdef uint64_t at_ledger = 0
+        cdef uint64_t at = 0
+        cdef PendingAck* ack
+        while True:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
+                return 0
+            self.put_aside(at_ledger, at, ack)
+            at += 1
 
     cdef int let_go(self, PendingAck* ack) except -1:
         return let_go_of(self, ack)
@@ -723,6 +758,10 @@ cdef class PendingDispatcher(Dispatcher):
         return 0
 
     cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1:
+        return 0
+
+    cdef int key_came_back(self, uint32_t key_hash, uint64_t ledger_id,
                            uint64_t message) except -1:
         return 0
 

@@ -69,6 +69,17 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef uint32_t give_run(self, EntrySink receiver, uint64_t room,
                            uint32_t key_hash) except? 4294967295
     cdef void unqueue(self, EntryView view, uint64_t end, uint32_t tag) noexcept
+    cdef bint is_unread(self, uint64_t ledger_id, uint64_t message) noexcept
+    """Whether reading will come to a message, in its order."""
+
+    cdef int give_back_untold(self, uint64_t ledger_id, uint64_t message) except -1
+    """A message of which nothing but its redelivery count is known comes again, counted, unless it
+    is for later."""
+
+    cdef bint learn_key(self, uint64_t ledger_id, uint64_t message, uint32_t* key_hash) except -1
+    """The hash of the sticky key of a message whose frame was read again; False: it cannot be
+    read."""
+
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
     """Key_Shared: so many messages of one key were queued with its owner."""
 

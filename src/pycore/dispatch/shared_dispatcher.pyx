@@ -3,20 +3,21 @@
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
+from pulsarx._core.message_runs cimport MessageRuns
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_GIVEN, PENDING_NOBODY, PENDING_NONE,
     PENDING_QUEUED, PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_add_run,
     pending_acks_find, pending_acks_next, pending_acks_next_absent, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._core.timer_wheel cimport timer_wheel_cancel
+from pulsarx._core.timer_wheel cimport TIMER_NONE, timer_wheel_cancel
 from pulsarx._pycore.message.chunked_message cimport Chunk, ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
     ENTRY_PLAIN, EntryContext, EntryView, entry_view_chunked, entry_view_is_packed,
@@ -34,6 +35,7 @@ from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.entry_source cimport CHUNK_WAITS, CHUNK_WHOLE
 from pulsarx._pycore.dispatch.slice_queue cimport Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactedAcks, TransactionAcks
 
 cdef enum Tuning:
     # messages and entries dispatched for one who already has something to do: more would only grow
@@ -59,8 +61,10 @@ cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint6
     cdef uint64_t at
     cdef bint unread
     cdef PendingAck* ack
+    cdef TransactedAcks transacted = self.core.transacted
     # Where nothing is acknowledged from here on, as usual, it is not asked of each.
     unread = end - message[0] > 1 and ledger_id >= state.acknowledged_below and (
+        transacted is None) and (
         acks == NULL or (acks.bits.beyond == 0 and acks.bits.contiguous <= message[0]))
     while message[0] < end and given < room:
         if unread:
@@ -75,7 +79,8 @@ cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint6
                     given += 1
             message[0] += count
             continue
-        if not is_acknowledged(state, acks, ledger_id, message[0]):
+        if not is_acknowledged(state, acks, ledger_id, message[0]) and (
+                transacted is None or not transacted.has(ledger_id, message[0])):
             ack = pending_acks_add(&self.core.pending, ledger_id, message[0])
             if ack == NULL:
                 self.unqueue(view, message[0], tag)
@@ -251,6 +256,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         try:
             # Before the cursor is written, which keeps counts and due times.
             self.core.forget(True, True)
+            if self.core.transacted is not None:
+                self.core.transacted.drop_acknowledged(self.core.tracker)
             try:
                 self.core.tracker.reset(ledger_id, message)
             finally:
@@ -539,7 +546,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         """The first message of [message, end) nobody dealt with, else end."""
         cdef uint64_t absent
         while message < end:
-            message = self.core.tracker.next_unacknowledged(ledger_id, message, end)
+            message = self.core.next_untaken(ledger_id, message, end)
             if message == end or self.core.pending.count == 0:
                 return message
             absent = pending_acks_next_absent(&self.core.pending, ledger_id, message, end)
@@ -585,6 +592,16 @@ cdef class SharedDispatcher(PendingDispatcher):
             ack.key_hash = self.key_hash_of(reader)
             self.core.delayed_changed += 1
         return self.core.keep_delayed(False)
+
+    cdef bint is_unread(self, uint64_t ledger_id, uint64_t message) noexcept:
+        cdef LedgerReader reader = self.reader
+        cdef EntryView view = self.view
+        if ledger_id > reader.passed_ledger_id or (
+                ledger_id == reader.passed_ledger_id and message >= reader.next_message):
+            return True
+        return view is not None and view.ledger_id == ledger_id and (
+            view.first_message + self.view_index <= message
+            < view.first_message + view.message_count)
 
     cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef LedgerReader reader = self.reader
@@ -683,4 +700,52 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.core.throttle.take(self.again_view, given, 1)
         self.forget_large(receiver)
         self.say_loss()
+        return True
+
+    # Transactions ---------------------------------------------------------------------------------
+
+    cdef int come_back(self, TransactionAcks acks, const MessageRuns* runs) except -1:
+        cdef uint64_t ledger_id
+        cdef uint64_t message
+        cdef size_t at
+        for at in range(runs.count):
+            ledger_id = runs.runs[at].ledger_id
+            for message in range(runs.runs[at].first, runs.runs[at].end):
+                self.give_back_untold(ledger_id, message)
+                self.core.transacted.release(acks, ledger_id, message)
+        return 0
+
+    cdef int give_back_untold(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef int64_t due_ms
+        cdef uint32_t timer = TIMER_NONE
+        cdef uint32_t key_hash = 0
+        if ack != NULL and ack.state != PENDING_COUNTED:
+            return 0                     # it came back before something was raised
+        self.wakes = True
+        if self.is_unread(ledger_id, message):
+            return 0
+        if not self.frame_again(ledger_id, message) or (
+                not self.learn_key(ledger_id, message, &key_hash)):
+            return 0                     # the log tells
+        due_ms = self.again.c_frame.deliver_at_ms
+        if due_ms and self.delayed_delivery and due_ms > self.core.now_ms() + self.early_ms:
+            timer = self.core.arm(due_ms - self.early_ms, ledger_id, message)
+        ack = pending_acks_add(&self.core.pending, ledger_id, message)
+        if ack == NULL:
+            if timer != TIMER_NONE:
+                timer_wheel_cancel(&self.core.delays.wheel, timer)
+            raise MemoryError("deliver a message again: out of memory")
+        ack.key_hash = key_hash
+        if timer != TIMER_NONE:          # it was acknowledged before it was delivered
+            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
+            ack.tag = timer
+            return 0
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
+        self.core.count_redelivery(ledger_id, message, ack)
+        ack.flags = PENDING_GIVEN
+        self.give_back(ledger_id, message, ack)
+        return self.key_came_back(key_hash, ledger_id, message)
+
+    cdef bint learn_key(self, uint64_t ledger_id, uint64_t message, uint32_t* key_hash) except -1:
         return True

@@ -8,11 +8,19 @@ is queued. With the subscription's mutex held unless a method says otherwise.
 from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.cursor_state cimport LedgerAcks
+from pulsarx._core.message_runs cimport MessageRuns, message_runs_has
 from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
+
+
+cdef struct RepeatPlace:                 # of reading
+    uint64_t ledger_id                   # the message that is handed out next
+    uint64_t message
+    uint64_t end_ledger                  # the first one that was not handed out before
+    uint64_t end
 
 
 cdef class SingleActiveDispatcher(Dispatcher):
@@ -35,6 +43,38 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef list later                      # messages in chunks that come before what is read next
     cdef ChunkedMessage late             # of those, in hand; None: the entry read last is
     cdef bint has_gaps                   # what is read was compacted
+
+    # messages that come again out of turn: reading went back, and up to where it was it hands out
+    # these alone
+    cdef bint repeating
+    cdef MessageRuns repeats
+    cdef uint64_t repeats_end_ledger     # where it was
+    cdef uint64_t repeats_end
+    cdef int repeat(self, const MessageRuns* runs, const RepeatPlace* place) except -1
+    """Hand out messages again, with those that were to be and were not yet, then go on where
+    reading was, at the place. What it raises for want of memory leaves what was to be repeated."""
+
+    cdef int repeat_messages(self, list messages) except -1
+    cdef int find_place(self, RepeatPlace* place) except -1
+    cdef int pass_repeats(self) except -1
+
+    cdef int next_repeat(self) except -1
+    """Go on to the next of them, or to where reading was; `repeating` is True."""
+
+    cdef bint repeat_before(self, uint64_t ledger_id, uint64_t message) except -1
+    """Reading is to go on from a message: hand out first those that lie before it. False: there are
+    none, and nothing is repeated any more."""
+
+    cdef int end_repeats(self) noexcept
+    cdef inline bint is_repeated(self, uint64_t ledger_id, uint64_t message) noexcept:
+        """Whether a message is to be handed out now; `repeating` is True."""
+        return ledger_id > self.repeats_end_ledger or (
+            ledger_id == self.repeats_end_ledger and message >= self.repeats_end) or (
+            message_runs_has(&self.repeats, ledger_id, message))
+
+    cdef int handed_out_end(self, uint64_t* ledger_id, uint64_t* message) except -1
+    """The message that is handed out next, or where reading goes on."""
+
     cdef EntryView next_view(self, EntrySink receiver)
     cdef EntryView next_later(self, EntrySink receiver)
     cdef uint64_t wanted_count(self, EntryView view) noexcept
@@ -68,6 +108,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int redeliver_later(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                              int64_t delay_ms) except -1
     cdef uint64_t held_count(self) except? 0
+    cdef uint64_t count_repeats(self) except? 0
+    cdef uint64_t count_untaken(self, uint64_t ledger_id, uint64_t first, uint64_t end) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1
     cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0
     cdef int count_all(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1

@@ -7,10 +7,16 @@ from pulsarx import errors
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, ENTRY_REWRITTEN
+from pulsarx._core.message_runs cimport (
+    MessageRuns, message_runs_append, message_runs_cut, message_runs_cut_before,
+    message_runs_find, message_runs_free, message_runs_has, message_runs_init, message_runs_meet,
+    message_runs_union,
+)
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PendingAck, pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
 )
+from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
@@ -28,10 +34,17 @@ from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntryS
 from pulsarx._pycore.dispatch.entry_source cimport CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 
 
 cdef class SingleActiveDispatcher(Dispatcher):
     """Exclusive, Failover or a reader. Any thread may call; the mutex orders them."""
+
+    def __cinit__(self):
+        message_runs_init(&self.repeats)
+
+    def __dealloc__(self):
+        message_runs_free(&self.repeats)
 
     def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
                  str topic_name not None, uint32_t decompressed_size_max, bint exclusive,
@@ -153,6 +166,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         try:
             # Before the cursor is written, which keeps counts.
             self.core.forget(True, True)
+            if self.core.transacted is not None:
+                self.core.transacted.drop_acknowledged(self.core.tracker)
+            self.end_repeats()
             try:
                 self.core.tracker.reset(ledger_id, message)
                 self.forget_chunks()
@@ -172,6 +188,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         span, offset, entry_id = self.reader.locate(ledger_id, message)
         mutex_lock(&self.core.mutex)
         self.generation += 1
+        self.end_repeats()
         self.forget_chunks()
         self.reader.go(span, offset, entry_id, ledger_id, message)
         self.skip_ledger_id = ledger_id
@@ -179,6 +196,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1:
+        if self.repeating and self.repeat_before(ledger_id, message):
+            return 0
         self.generation += 1
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
@@ -188,6 +207,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
         self.core.tracker.mark_delete_position(&ledger_id, &message)
+        self.end_repeats()
         self.forget_chunks()
         return self.go(ledger_id, message)
 
@@ -256,12 +276,44 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 break
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
-            total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
+            if self.core.transacted is not None:
+                total += self.count_untaken(ledger_id, 0, handed_out)
+            else:
+                total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         if self.core.chunks is not None:
             for at in self.core.chunks.hidden(True):
-                if at < (end_ledger, end) and not self.core.tracker.is_acknowledged(at[0], at[1]):
+                if at < (end_ledger, end) and not self.core.is_taken(at[0], at[1]):
                     total -= 1
+        if self.repeating:
+            total -= min(total, self.count_repeats())
         return total
+
+    cdef uint64_t count_repeats(self) except? 0:
+        """The messages that come again and were not handed out yet."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef uint64_t found = 0
+        cdef size_t at
+        self.handed_out_end(&ledger_id, &message)
+        for at in range(message_runs_find(&self.repeats, ledger_id, message), self.repeats.count):
+            found += self.count_untaken(
+                self.repeats.runs[at].ledger_id,
+                max(self.repeats.runs[at].first, message)
+                if self.repeats.runs[at].ledger_id == ledger_id else self.repeats.runs[at].first,
+                self.repeats.runs[at].end)
+        return found
+
+    cdef uint64_t count_untaken(self, uint64_t ledger_id, uint64_t first,
+                                uint64_t end) except? 0:
+        """The messages of [first, end) that are not acknowledged, be it in a transaction."""
+        cdef uint64_t at = first
+        cdef uint64_t found = 0
+        while True:
+            at = self.core.next_untaken(ledger_id, at, end)
+            if at >= end:
+                return found
+            found += 1
+            at += 1
 
     def forget_before(self, uint64_t ledger_id) -> None:
         """Ledgers below this one are gone. Mutex held."""
@@ -319,6 +371,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int plain_ahead(self) noexcept:
         if self.has_gaps or self.later is not None or self.deposed is not None or (
+                self.repeating) or (
                 self.core.throttle is not None or self.core.unarmed
                 or self.core.filter is not None):
             return -1
@@ -337,6 +390,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 view = self.next_later(receiver)
                 if view is not None:
                     return view
+            if self.repeating:
+                self.next_repeat()
             if self.passed_count and self.rests(reader):
                 return None
             step = reader.next_entry()
@@ -358,9 +413,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     if step == CHUNK_WAITS:
                         continue
                 if self.core.tracker is not None:
-                    if self.core.tracker.next_unacknowledged(
+                    if self.core.next_untaken(
                             reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
                         continue
+                if self.repeating and not message_runs_meet(
+                        &self.repeats, reader.span.ledger_id, reader.c_frame.first_message,
+                        last) and not self.is_repeated(reader.span.ledger_id, last - 1):
+                    continue
                 if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
                     continue
                 if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
@@ -405,7 +464,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntryView view
         while self.later:
             chunked = self.later.pop(0)
-            if self.core.tracker is None or not self.core.tracker.is_acknowledged(
+            if self.core.tracker is None or not self.core.is_taken(
                     chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
                 view = entry_view_chunked(chunked, receiver.context)
                 if self.core.filter is not None and not self.select(view):
@@ -435,7 +494,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         elif self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
             self.expire_view(view)
             view = self.next_view(receiver)
-        elif self.core.tracker is not None and self.core.tracker.next_unacknowledged(
+        elif self.core.tracker is not None and self.core.next_untaken(
                 view.ledger_id, view.first_message, view.first_message + view.message_count) >= (
                 view.first_message + view.message_count):
             view = self.next_view(receiver)
@@ -529,6 +588,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return False
         if self.core.tracker is None:
             return True
+        if self.repeating or self.core.transacted is not None:
+            return False
         acks = cursor_state_find(&self.core.tracker.c_state, view.ledger_id)
         return acks == NULL or (acks.bits.beyond == 0
                                 and acks.bits.contiguous <= view.first_message)
@@ -538,10 +599,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if view.ledger_id == self.skip_ledger_id and message < self.skip_messages and (
                 self.late is None):
             return False
+        if self.repeating and self.late is None and not self.is_repeated(view.ledger_id, message):
+            return False
         if self.core.tracker is None:
             return self.core.filter is None or (
                 not self.core.filter.rejects(view.ledger_id, message))
-        return not self.core.tracker.is_acknowledged(view.ledger_id, message)
+        return not self.core.is_taken(view.ledger_id, message)
 
     cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2:
         cdef uint64_t message = view.first_message + index
@@ -586,12 +649,39 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     self.core.unread(each.entry.ledger_id, at, ack)
         self.core.rearm()
         self.wakes = True
+        if self.repeating:
+            return self.repeat_messages(messages)
         for each in messages:        # one that came late lies in front of others
             ledger_id, first = min((ledger_id, first),
                                    (each.entry.ledger_id, message_ordinal(each)))
         self.keep_late()
         self.come_in_turn(ledger_id, first)
         return self.go(ledger_id, first)
+
+    cdef int repeat_messages(self, list messages) except -1:
+        """Hand out messages again that were taken while others were repeated."""
+        cdef MessageRuns runs
+        cdef Message each
+        cdef RepeatPlace place
+        cdef list found = []
+        cdef uint64_t ledger_id
+        cdef uint64_t first
+        cdef uint64_t end
+        cdef int status = STATUS_OK
+        for each in messages:
+            first = message_ordinal(each)
+            found.append((each.entry.ledger_id, first, first + message_extent(each)))
+        self.find_place(&place)
+        message_runs_init(&runs)
+        try:
+            for ledger_id, first, end in sorted(found):
+                status = message_runs_append(&runs, ledger_id, first, end)
+                if status != STATUS_OK:
+                    raise MemoryError("take messages back: out of memory")
+            self.repeat(&runs, &place)
+        finally:
+            message_runs_free(&runs)
+        return 0
 
     cdef int64_t bytes_ahead(self) noexcept:
         if self.reader.span is None:
@@ -666,6 +756,32 @@ cdef class SingleActiveDispatcher(Dispatcher):
             at += 1
         return 0
 
+    cdef int set_aside(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        cdef uint64_t at_ledger = ledger_id
+        cdef uint64_t at = first
+        cdef PendingAck* ack
+        self.ask_about_view(ledger_id, first + count)
+        while self.core.pending.count:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger != ledger_id or at >= first + count:
+                break
+            self.core.unread(at_ledger, at, ack)
+            at += 1
+        return 0
+
+    cdef int set_aside_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        cdef uint64_t at_ledger = 0
+        cdef uint64_t at = 0
+        cdef PendingAck* ack
+        self.ask_about_view(ledger_id, end)
+        while self.core.pending.count:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
+                break
+            self.core.unread(at_ledger, at, ack)
+            at += 1
+        return 0
+
     cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1:
         # What a consumer had that is active no more went on to the one that is.
@@ -680,7 +796,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef PendingAck* ack
         self.delivered_end(&end_ledger, &end)
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end) or (
-                self.core.tracker.is_acknowledged(ledger_id, message)):
+                self.core.is_taken(ledger_id, message)):
             return 0
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack != NULL and ack.state == PENDING_DEAD:
@@ -770,6 +886,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
         """The first message that was not handed out."""
+        self.handed_out_end(ledger_id, message)
+        if self.repeating and (ledger_id[0] < self.repeats_end_ledger or (
+                ledger_id[0] == self.repeats_end_ledger and message[0] < self.repeats_end)):
+            ledger_id[0] = self.repeats_end_ledger
+            message[0] = self.repeats_end
+        return 0
+
+    cdef int handed_out_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
         cdef EntrySink active = self.active
         if active is not None and active.view is not None and self.late is None and (
                 active.place.generation == self.generation):
@@ -827,7 +951,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t at = first
         cdef set hidden = self.core.chunks.hidden(True) if self.core.chunks is not None else None
         while True:
-            at = self.core.tracker.next_unacknowledged(ledger_id, at, end)
+            at = self.core.next_untaken(ledger_id, at, end)
             if at >= end:
                 return 0
             if hidden is None or (ledger_id, at) not in hidden:
@@ -874,4 +998,127 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if dead is not None:
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
             self.bury(active, dead)
+        return 0
+
+    # Out of turn ----------------------------------------------------------------------------------
+
+    cdef int come_back(self, TransactionAcks acks, const MessageRuns* runs) except -1:
+        cdef EntrySink active = self.active
+        cdef MessageRuns back
+        cdef MessageRuns none
+        cdef RepeatPlace place
+        cdef uint64_t at
+        cdef size_t number
+        cdef bint counted = False
+        self.find_place(&place)
+        message_runs_init(&back)
+        message_runs_init(&none)
+        try:
+            if message_runs_union(runs, &none, &back) != STATUS_OK:
+                raise MemoryError("deliver messages again: out of memory")
+            message_runs_cut(&back, place.end_ledger, place.end)     # what was not delivered yet
+            if back.count == 0:
+                return 0
+            try:
+                for number in range(back.count):
+                    for at in range(back.runs[number].first, back.runs[number].end):
+                        self.count_one(back.runs[number].ledger_id, at,
+                                       self.core.add(back.runs[number].ledger_id, at))
+                counted = True
+            finally:                 # what is buried was read with the same reader
+                if counted and active is not None and active.by_flow and (
+                        not active.takes_entries):
+                    # It is in another process, and takes positions in their order.
+                    self.keep_late()
+                    self.come_in_turn(back.runs[0].ledger_id, back.runs[0].first)
+                    self.go(back.runs[0].ledger_id, back.runs[0].first)
+                else:
+                    self.repeat(&back if counted else &none, &place)
+        finally:
+            message_runs_free(&back)
+        self.wakes = True
+        self.core.rearm()
+        return 0
+
+    cdef int find_place(self, RepeatPlace* place) except -1:
+        self.delivered_end(&place.end_ledger, &place.end)
+        return self.handed_out_end(&place.ledger_id, &place.message)
+
+    cdef int repeat(self, const MessageRuns* runs, const RepeatPlace* place) except -1:
+        cdef MessageRuns joined
+        cdef ChunkedMessage each
+        if self.repeating:
+            message_runs_cut_before(&self.repeats, place.ledger_id, place.message)
+        message_runs_init(&joined)
+        if message_runs_union(&self.repeats, runs, &joined) != STATUS_OK:
+            raise MemoryError("deliver messages again: out of memory")
+        self.keep_late()
+        if self.later:                   # of those, one that was not handed out comes in its turn
+            self.later = [each for each in self.later if not message_runs_has(
+                &joined, each.chunks[each.count - 1].ledger_id,
+                each.chunks[each.count - 1].message)]
+        self.end_repeats()
+        self.repeats = joined
+        self.repeats_end_ledger = place.end_ledger
+        self.repeats_end = place.end
+        self.repeating = True
+        self.ahead = None
+        self.generation += 1
+        self.skip_ledger_id = 0
+        self.wakes = True
+        if joined.count == 0:
+            return self.pass_repeats()
+        return self.reader.find(joined.runs[0].ledger_id, joined.runs[0].first)
+
+    cdef int pass_repeats(self) except -1:
+        """Go on where reading was before messages were repeated."""
+        cdef uint64_t ledger_id = self.repeats_end_ledger
+        cdef uint64_t message = self.repeats_end
+        self.end_repeats()
+        self.skip_ledger_id = ledger_id
+        self.skip_messages = message
+        return self.reader.find(ledger_id, message)
+
+    cdef bint repeat_before(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef uint64_t at_ledger = 0
+        cdef uint64_t at = 0
+        self.handed_out_end(&at_ledger, &at)
+        message_runs_cut_before(&self.repeats, at_ledger, at)
+        message_runs_cut(&self.repeats, ledger_id, message)
+        if self.repeats.count == 0:
+            self.end_repeats()
+            return False
+        if ledger_id < self.repeats_end_ledger or (
+                ledger_id == self.repeats_end_ledger and message < self.repeats_end):
+            self.repeats_end_ledger = ledger_id
+            self.repeats_end = message
+        self.generation += 1
+        self.reader.find(self.repeats.runs[0].ledger_id, self.repeats.runs[0].first)
+        return True
+
+    cdef int next_repeat(self) except -1:
+        cdef LedgerReader reader = self.reader
+        cdef uint64_t ledger_id = reader.passed_ledger_id + 1
+        cdef uint64_t message = 0
+        cdef size_t at
+        if reader.span is not None:
+            ledger_id = reader.span.ledger_id
+            message = reader.next_message
+        elif reader.start_ledger_id:
+            ledger_id = reader.start_ledger_id
+            message = reader.next_message
+        if ledger_id > self.repeats_end_ledger or (
+                ledger_id == self.repeats_end_ledger and message >= self.repeats_end):
+            return self.end_repeats()
+        at = message_runs_find(&self.repeats, ledger_id, message)
+        if at < self.repeats.count:
+            if self.repeats.runs[at].ledger_id == ledger_id and (
+                    self.repeats.runs[at].first <= message):
+                return 0
+            return reader.find(self.repeats.runs[at].ledger_id, self.repeats.runs[at].first)
+        return self.pass_repeats()
+
+    cdef int end_repeats(self) noexcept:
+        self.repeating = False
+        message_runs_free(&self.repeats)
         return 0

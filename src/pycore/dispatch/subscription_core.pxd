@@ -17,6 +17,7 @@ from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler, ChunkLimits
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
+from pulsarx._pycore.dispatch.transacted_acks cimport TransactedAcks
 from pulsarx._pycore.message.message_filter cimport MessageFilter
 
 
@@ -29,6 +30,7 @@ cdef class LossLog:
     """Says in the log which messages a subscription lost, and has kept and trimmed what counts as
     acknowledged by that. Telling is one step, whatever is held."""
     cdef str subscription
+    cdef public object owner             # weak reference to the broker's Subscription; or None
     cdef JobQueue jobs
     cdef IntervalJob flush               # of the cursor
     cdef object trim                     # removes ledgers nobody needs
@@ -70,6 +72,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef OwnedMutex mutex
     cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
     cdef PendingAcks pending
+    cdef TransactedAcks transacted       # None: no transaction holds anything of it
     cdef Deadlines delays                # at a time of day: delayed messages
     cdef Deadlines waits                 # in monotonic time: all else that waits for a while
     cdef Timer delay_timer               # of the clock, for the earliest; None: not armed
@@ -93,6 +96,18 @@ cdef class SubscriptionCore(SectionsSource):
     cdef MessageFilter filter            # which messages are delivered; None: all are
     cdef list gathered                   # those times, ascending; None: nothing was refused yet
     cdef bint unarmed                    # memory ran out for that: the next dispatch does it
+
+    cdef inline bint is_taken(self, uint64_t ledger_id, uint64_t message) noexcept:
+        """Whether a message is acknowledged, be it in a transaction; of no reader."""
+        return self.tracker.is_acknowledged(ledger_id, message) or (
+            self.transacted is not None and self.transacted.has(ledger_id, message))
+
+    cdef inline uint64_t next_untaken(self, uint64_t ledger_id, uint64_t message,
+                                      uint64_t end) noexcept:
+        """The first message of [message, end) that is not, else end."""
+        if self.transacted is None:
+            return self.tracker.next_unacknowledged(ledger_id, message, end)
+        return self.transacted.next_untaken(self.tracker, ledger_id, message, end)
 
     cdef ChunkAssembler assembler(self)
     """The assembler of the messages that are in chunks."""

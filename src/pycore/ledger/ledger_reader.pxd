@@ -55,6 +55,9 @@ cdef class LedgerReader:
     cdef int next_entry(self) except -1
     """A ReadStep, but never READ_AGAIN."""
 
+    cdef uint64_t passed_aborted(self, LedgerSpan span, uint64_t offset) except? 0
+    """The offset where reading goes on: behind the entries of aborted transactions at another."""
+
     cdef bint turns(self, bint is_lost) except -1
     """About to go on to another ledger: whether the reader reads on elsewhere instead."""
 

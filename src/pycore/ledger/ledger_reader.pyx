@@ -5,7 +5,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport (
-    ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame, entry_frame_span,
+    ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_TRANSACTION, EntryFrame, entry_frame_span,
 )
 from pulsarx._core.ledger_append cimport ledger_append_is_final
 from pulsarx._core.ledger_index cimport FIND_MESSAGE
@@ -102,6 +102,9 @@ cdef class LedgerReader:
             self.next_message = self.c_frame.first_message + self.c_frame.message_count
             self.next_entry_id = self.c_frame.entry_id + 1
             self.inside = False
+            if self.c_frame.flags & ENTRY_TRANSACTION and self.tail.hides(
+                    self.span.ledger_id, self.c_frame.first_message):
+                continue
             return READ_ENTRY
 
     cdef int plain_ahead(self) noexcept:
@@ -116,7 +119,7 @@ cdef class LedgerReader:
         while offset < end:
             if count == PLAIN_AHEAD_MAX or ledger_read_frame(
                     &span.file.c_read, offset, end, &frame) != STATUS_OK or (
-                    frame.flags & (ENTRY_COMPRESSED | ENTRY_CHUNK)):
+                    frame.flags & (ENTRY_COMPRESSED | ENTRY_CHUNK | ENTRY_TRANSACTION)):
                 return -1
             offset += entry_frame_span(frame.entry_size)
             count += 1
@@ -126,7 +129,7 @@ cdef class LedgerReader:
         """Whether nothing is published that was not read. Changes nothing."""
         cdef LedgerSpan span = self.span
         if span is not None:
-            if self.offset < ledger_span_end(span):
+            if self.passed_aborted(span, self.offset) < ledger_span_end(span):
                 return False
             if span.writer is not None and span.writer is self.tail.writer:
                 return True
@@ -136,8 +139,18 @@ cdef class LedgerReader:
             span = self.tail.span_after(span, self.passed_ledger_id, self.offset)
         except errors.CorruptDataError:
             return False
-        return span is None or ledger_span_end(span) <= max(
-            self.offset if self.span is span else 0, <uint64_t>LEDGER_HEADER_SIZE)
+        return span is None or ledger_span_end(span) <= self.passed_aborted(span, max(
+            self.offset if self.span is span else 0, <uint64_t>LEDGER_HEADER_SIZE))
+
+    cdef uint64_t passed_aborted(self, LedgerSpan span, uint64_t offset) except? 0:
+        cdef EntryFrame frame
+        cdef uint64_t end = ledger_span_end(span)
+        while offset < end and ledger_read_frame(&span.file.c_read, offset, end,
+                                                 &frame) == STATUS_OK and (
+                frame.flags & ENTRY_TRANSACTION) and (
+                self.tail.hides(span.ledger_id, frame.first_message)):
+            offset += entry_frame_span(frame.entry_size)
+        return offset
 
     cdef bint turns(self, bint is_lost) except -1:
         return False

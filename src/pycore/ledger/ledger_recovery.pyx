@@ -2,10 +2,12 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memset
 
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader, ledger_header_decode
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame, entry_frame_span
+from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_frame, ledger_read_pass
 from pulsarx._core.ledger_recover cimport *
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport *
@@ -114,7 +116,36 @@ cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn
     with nogil:
         ledger_recover_scan(self.c_recover, header, unborn, base, size, published)
     self.c_recover.headless = headless
+    self.transacted = []
+    if self.c_recover.has_transactions:
+        find_transacted(self, base, size)
     return self
+
+
+cdef int find_transacted(LedgerRecovery self, const uint8_t* base, uint64_t size) except -1:
+    cdef LedgerRead read
+    cdef EntryFrame frame
+    cdef uint64_t offset = LEDGER_HEADER_SIZE
+    cdef uint64_t end = min(self.c_recover.end, size)
+    cdef list run = None
+    memset(&read, 0, sizeof(read))
+    read.base = base
+    read.mapped_size = end
+    read.seed = self.c_recover.header.seed
+    while offset < end:
+        if ledger_read_frame(&read, offset, end, &frame) != STATUS_OK:
+            if ledger_read_pass(&read, offset, end, &offset) != STATUS_OK:
+                break
+            continue
+        offset += entry_frame_span(frame.entry_size)
+        if not frame.flags & ENTRY_TRANSACTION:
+            continue
+        if run is not None and run[1] == frame.first_message:
+            run[1] += frame.message_count
+        else:
+            run = [frame.first_message, frame.first_message + frame.message_count]
+            self.transacted.append(run)
+    return 0
 
 
 def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:

@@ -40,6 +40,11 @@ cdef class LedgerTail:
     cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
     cdef public int64_t roll_over_ms     # how long a ledger is open; INT64_MAX: for ever
     cdef uint64_t changes                # of the list of ledgers, counted
+    cdef public object transactions      # OpenTransactions; None: there was none yet
+    cdef list held                       # ledgers of which readers may not see all, by their ids
+    # of the messages of transactions those that nobody is to see: {ledger id: [(first, end), ...]},
+    # ascending; None: the managed ledger is asked
+    cdef public dict aborted
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
     cdef unsigned long at_once_thread    # that notifies at once; 0: none
@@ -69,6 +74,15 @@ cdef class LedgerTail:
     cdef bint use_prepared(self, LedgerWriter full, int64_t now_ms) except -1
     cdef int attach(self, LedgerWriter writer) except -1
     cdef int go_to(self, LedgerWriter writer, int64_t now_ms) except -1
+    cdef bint note_held(self) except -1
+    """Whether readers do not see all of the ledger that is about to be left, or of one before."""
+
+    cdef int hold(self, LedgerWriter writer) except -1
+    """Readers see nothing of the empty ledger that follows."""
+
+    cdef list held_writers(self)
+    """The ledgers of which readers do not see all, by their ids."""
+
 
     cdef int ask_never(self) except -1
     cdef int ask_at_part(self, LedgerWriter writer, uint64_t entry_count, uint64_t end,
@@ -80,6 +94,9 @@ cdef class LedgerTail:
 
     cdef bint is_same(self, uint64_t changes) noexcept
     """Whether the list is what it was when `changes` were counted. False: it cannot be told."""
+
+    cdef bint hides(self, uint64_t ledger_id, uint64_t message) except -1
+    """Whether an entry of a transaction, which begins with this message, is to be passed over."""
 
     cdef LedgerSpan span_of(self, uint64_t ledger_id)
     """None: the ledger is gone. CorruptDataError: its file cannot be read."""
@@ -111,16 +128,23 @@ cdef class LedgerSpan:
     cdef object slot_owner               # set: open in another process, grows
     cdef const PublishedEnd* c_slot
     cdef const uint64_t* c_end           # what may be read, in bytes of the file
+    cdef const uint64_t* c_switching     # odd while that changes for several ledgers at once
     cdef uint64_t fixed_end              # sealed: the end
     cdef uint64_t missing_size           # sealed: bytes that the file was cut by since
     cdef uint64_t entry_count            # sealed: how many there are, damaged ones included
     cdef uint64_t message_count
 
 
+cdef uint64_t ledger_span_end_after(LedgerSpan self) noexcept
+
+
 cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
     """How far the ledger may be read now; 0 when its slot went to another ledger (it was sealed
     meanwhile)."""
+    cdef uint64_t seen = atomic_load_u64(self.c_switching)
     cdef uint64_t end = atomic_load_u64(self.c_end)
+    if seen & 1 or atomic_load_u64(self.c_switching) != seen:
+        end = ledger_span_end_after(self)
     if self.c_slot != NULL and atomic_load_u64(&self.c_slot.ledger_id) != self.ledger_id:
         return 0
     return end

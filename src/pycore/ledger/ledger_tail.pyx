@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Body of ledger_tail.pxd."""
 
+from bisect import bisect_right
+
 cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc
@@ -9,7 +11,7 @@ from pulsarx._core.atomic cimport (
     atomic_load_u32, atomic_load_u64, atomic_store_u64, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from pulsarx._core.ledger_append cimport (
-    ledger_append_end, ledger_append_fence, ledger_append_is_final,
+    ledger_append_end, ledger_append_fence, ledger_append_hold_all, ledger_append_is_final,
 )
 from pulsarx._core.ledger_state cimport LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
@@ -23,6 +25,9 @@ from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
@@ -32,6 +37,9 @@ cdef enum:
     SMALL_ENTRY_COUNT = 1024
     SMALL_SIZE = 16777216
     EARLY_MS = 60000                   # before a ledger's time is over, or half of it
+    # Switching takes less than a microsecond a topic. An owner that was killed meanwhile never
+    # ends it: its readers see what it had come to.
+    SWITCH_TURNS_MAX = 100000
 
 
 class LedgerWanted(Exception):
@@ -60,6 +68,30 @@ cdef WaitEvent* event_take() except NULL:
     return <WaitEvent*><size_t>free_events.pop()
 
 
+# Of ledgers that do not change any more.
+cdef uint64_t NEVER_SWITCHING = 0
+
+
+cdef uint64_t ledger_span_end_after(LedgerSpan self) noexcept:
+    """Like ledger_span_end, where what may be read is just being switched."""
+    cdef uint64_t seen, end
+    cdef int turn
+    with nogil:
+        for turn in range(SWITCH_TURNS_MAX):
+            sched_yield()
+            seen = atomic_load_u64(self.c_switching)
+            end = atomic_load_u64(self.c_end)
+            if not seen & 1 and atomic_load_u64(self.c_switching) == seen:
+                break
+        else:
+            end = atomic_load_u64(self.c_end)
+    return end
+
+
+def id_of(LedgerWriter writer) -> int:
+    return writer.ledger_id
+
+
 cdef inline void wake_from(LedgerWriter writer, WaitEvent* event) noexcept:
     """From now on what is published in a ledger wakes an event; NULL: none. Its publishers need no
     GIL."""
@@ -81,6 +113,8 @@ cdef class LedgerTail:
         self.roll_over_at_ms = INT64_MAX
         self.roll_over_ms = INT64_MAX
         self.ask_never()
+        self.aborted = {}
+        self.held = []
         self.attached = []
         self.left = []
         self.watchers = []
@@ -96,8 +130,11 @@ cdef class LedgerTail:
     def switch(self, LedgerWriter writer, int64_t now_ms=0) -> None:
         """Let the next entry go to writer (None: nowhere). The writer before must be fenced and
         fully published, and nothing prepared."""
+        cdef bint holds = self.note_held()
         if writer is not None:
             self.attach(writer)
+            if holds:
+                self.hold(writer)
         self.go_to(writer, now_ms)
         self.wake()
 
@@ -118,6 +155,25 @@ cdef class LedgerTail:
             self.roll_over_at_ms = now_ms + self.roll_over_ms
         self.ask_at_part(writer, 0, LEDGER_HEADER_SIZE, now_ms)
         return 0
+
+    cdef bint note_held(self) except -1:
+        cdef LedgerWriter writer = self.writer
+        if not self.held and (writer is None or not writer.is_held):
+            return False
+        return bool(self.held_writers())
+
+    cdef int hold(self, LedgerWriter writer) except -1:
+        if writer not in self.held:      # a try before may have run out of memory behind this
+            self.held.append(writer)
+        ledger_append_hold_all(&writer.c_ledger)
+        return 0
+
+    cdef list held_writers(self):
+        cdef LedgerWriter writer = self.writer
+        if writer is not None and writer not in self.held:
+            self.held.append(writer)
+        self.held = [each for each in self.held if each.is_held]
+        return self.held
 
     # Preparing the next ledger --------------------------------------------------------------------
 
@@ -171,6 +227,18 @@ cdef class LedgerTail:
         self.prepared = None
         return prepared
 
+    def entries_held(self) -> bool:
+        """Whether readers do not see all that is stored, as transactions are open."""
+        return self.note_held()
+
+    def held_ledger_id(self) -> int:
+        """The first ledger of which readers do not see all that is stored; 0: there is none."""
+        cdef LedgerWriter first
+        if not self.note_held():
+            return 0
+        first = min(self.held_writers(), key=id_of)
+        return first.ledger_id
+
     def take_left(self) -> list:
         """The ledgers that were left for a prepared one since it was asked last, oldest first."""
         left, self.left = self.left, []
@@ -194,6 +262,8 @@ cdef class LedgerTail:
             return True
         if prepared is None or atomic_load_u32(&prepared.c_ledger.state) != LEDGER_OPEN:
             return False
+        if self.note_held():
+            self.hold(prepared)
         self.left.append(full)
         prepared.follow(full)
         self.prepared = None
@@ -312,6 +382,18 @@ cdef class LedgerTail:
         # Changes of another process are not counted here.
         return changes == self.changes and self.event_owner is None and self.poll_ms == 0
 
+    cdef bint hides(self, uint64_t ledger_id, uint64_t message) except -1:
+        if self.aborted is None:
+            return control_plane.perform_whole(self.managed_ledger.aborted.hides,
+                                               (ledger_id, message))
+        if not self.aborted:
+            return False
+        ranges = self.aborted.get(ledger_id)
+        if ranges is None:
+            return False
+        at = bisect_right(ranges, (message, UINT64_MAX))
+        return at > 0 and message < ranges[at - 1][1]
+
     cdef LedgerSpan span_of(self, uint64_t ledger_id):
         return control_plane.perform_whole(self.managed_ledger.span_of, (ledger_id,))
 
@@ -358,6 +440,7 @@ cdef class LedgerSpan:
         self.entry_count = entry_count
         self.message_count = message_count
         self.c_end = &self.fixed_end
+        self.c_switching = &NEVER_SWITCHING
         if file.unborn and end > LEDGER_HEADER_SIZE:
             raise_status(STATUS_UNBORN, 0, (
                 f"read ledger {ledger_id} at {file.path}: {file.c_file_size} bytes without a "
@@ -374,9 +457,8 @@ cdef class LedgerSpan:
         self.ledger_id = writer.ledger_id
         self.file = file
         self.writer = writer
-        self.c_end = &writer.c_ledger.end
-        if writer.c_ledger.publish_on_flush:
-            self.c_end = &writer.c_ledger.durable_end
+        self.c_end = &writer.c_ledger.visible_end
+        self.c_switching = writer.slots.c_switching()
         return self
 
     @staticmethod
@@ -389,6 +471,7 @@ cdef class LedgerSpan:
         self.slot_owner = ends
         self.c_slot = ends.c_slot(slot)
         self.c_end = &self.c_slot.end
+        self.c_switching = ends.c_switching()
         # Else a look at what is not there would end this process.
         cdef uint64_t end = ledger_span_end(self)
         if end > LEDGER_HEADER_SIZE and end > file.c_file_size and end > file.c_size_now():
@@ -432,19 +515,19 @@ cdef bint ledger_span_counts(LedgerSpan self, uint64_t end, uint64_t* entries,
 cdef void writer_counts(LedgerWriter writer, uint64_t* end, uint64_t* entries,
                         uint64_t* messages) noexcept:
     """Count what readers may see of an open ledger: in a topic of durability sync, what is
-    flushed."""
+    flushed; in front of open transactions."""
     with nogil:
         if writer.c_ledger.publish_on_flush:
             pthread_mutex_lock(&writer.c_ledger.flush_mutex)
-            end[0] = writer.c_ledger.durable_end
-            entries[0] = writer.c_ledger.durable_count
-            messages[0] = writer.c_ledger.durable_messages
+            end[0] = writer.c_ledger.visible_end
+            entries[0] = writer.c_ledger.visible_entries
+            messages[0] = writer.c_ledger.visible_messages
             pthread_mutex_unlock(&writer.c_ledger.flush_mutex)
         else:
             pthread_mutex_lock(&writer.c_ledger.append_mutex)
-            end[0] = writer.c_ledger.end
-            entries[0] = writer.c_ledger.entry_count
-            messages[0] = writer.c_ledger.message_count
+            end[0] = writer.c_ledger.visible_end
+            entries[0] = writer.c_ledger.visible_entries
+            messages[0] = writer.c_ledger.visible_messages
             pthread_mutex_unlock(&writer.c_ledger.append_mutex)
 
 

@@ -2,7 +2,7 @@
 child."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -321,8 +321,13 @@ cdef class LedgerWriter:
     @property
     def published_end(self) -> int:
         """The end up to which readers may read: of all written, or with publish_on_flush of all
-        durable entries."""
-        return self.durable_end if self.c_ledger.publish_on_flush else self.end
+        durable entries; in front of the first of an open transaction."""
+        return atomic_load_u64(&self.c_ledger.visible_end)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether readers do not see all of it, as transactions are open."""
+        return atomic_load_u64(&self.c_ledger.held_end) != UINT64_MAX
 
     @property
     def state(self) -> str:

@@ -17,5 +17,8 @@ cdef class PublishedEnds:
     cdef dict left_slots              # slots that dead owners left, by ledger id; owner only
     cdef uint64_t c_next              # never used from here on
     cdef int c_size_check(self, uint64_t slot) except -1
+    cdef uint64_t* c_switching(self) noexcept
+    """Odd while several ends change at once; see ledger_append_switch."""
+
     cdef PublishedEnd* c_slot(self, uint64_t slot) except NULL
     cdef int c_start(self, uint64_t slot, uint64_t ledger_id) except -1

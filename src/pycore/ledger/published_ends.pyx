@@ -1,7 +1,8 @@
 """PublishedEnds: create, open, hand out slots, wait for one to move.
 
 The file is a header slot and then slots (see published_end.pxd). Header: magic "PULSARXE", epoch
-u64, version u32, zeros.
+u64, version u32, zero u32, switching u64 (odd while the ends of several ledgers change at once),
+zeros.
 It is never flushed; after a crash the next owner starts it anew with another epoch.
 """
 
@@ -127,6 +128,9 @@ cdef class PublishedEnds:
         if slot >= self.c_count:
             raise_status(STATUS_OUT_OF_RANGE, 0, f"slot {slot} of {self.path or 'memory'}")
         return 0
+
+    cdef uint64_t* c_switching(self) noexcept:
+        return &self.c_slots.entry_count
 
     cdef PublishedEnd* c_slot(self, uint64_t slot) except NULL:
         if slot == 0:
@@ -363,5 +367,6 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
         if at.left_ledger_id:
             self.left_slots[at.left_ledger_id] = slot
     memcpy(<char*>self.c_slots + 16, &version, 4)
+    atomic_store_u64(self.c_switching(), 0)      # a dead owner may have been about it
     memcpy(self.c_slots, <const char*>MAGIC, 8)
     return self

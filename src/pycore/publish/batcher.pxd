@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from pulsarx._core.batch_encode cimport batch_encode_payload_size
 from pulsarx._core.single_metadata cimport SingleMetadata, single_metadata_size
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.publish.admission cimport Admission, Wait
 from pulsarx._pycore.publish.chunker cimport Chunker
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
@@ -76,6 +77,13 @@ cdef class Batcher:
     """Whether a message with this id is stored, or on its way; else it counts as pushed. Where
     there are sequences. What the first one failed with is raised."""
 
+    cdef int join(self, TransactionCore transaction) except -1
+    """Let what is added from now on belong to a transaction; None: to none. The open batch goes out
+    first, as a batch belongs to one transaction, or to none; what that fails with its callbacks
+    are told, or the next flush. Raises as EntryPublisher.join."""
+
+    cdef int note_stored(self, int64_t last, list ids, bint more_follow,
+                         int64_t now_ms) except -1
     cdef int close_for_ids(self) except -1
     cdef OpenBatch new_batch(self)
     cdef bint sends_plain(self) noexcept

@@ -18,6 +18,7 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -34,7 +35,7 @@ from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.envelope cimport Envelope, Payload, fill_frame
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.message_numbers cimport (
-    KNOWN_ON_ITS_WAY, KNOWN_STORED, MessageNumbers,
+    KNOWN_NEW, KNOWN_ON_ITS_WAY, KNOWN_STORED, MessageNumbers,
 )
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
@@ -166,9 +167,60 @@ cdef class Batcher:
         finally:
             mutex_unlock(&self.publisher.mutex)
 
+    cdef int join(self, TransactionCore transaction) except -1:
+        cdef TransactionCore before = self.publisher.transaction
+        self.close_for_ids()
+        self.publisher.join(transaction)
+        if before is not None:
+            before.left(self, self.publisher.published_sequence_id)
+        if transaction is not None:
+            transaction.entered(self, self.publisher.published_sequence_id)
+        return 0
+
+    cdef int note_stored(self, int64_t last, list ids, bint more_follow,
+                         int64_t now_ms) except -1:
+        """An entry is stored, where there are sequences."""
+        return self.numbers.sequences.note_stored(last, ids, more_follow, now_ms,
+                                                  self.publisher.transaction)
+
+    def finish(self, TransactionCore transaction not None, bint confirmed) -> object:
+        """Send what is open of a transaction that ends, and return when all of it is confirmed,
+        where that is wanted: what failed, or None. What failed of others is left to their flush."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if self.nested is not None:
+                self.send_nested()
+            if self.publisher.transaction is transaction:
+                self.close_for_ids()
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+        return self.publisher.confirm_within(transaction) if confirmed else None
+
+    def look_again(self) -> None:
+        """A transaction has ended: see EntryPublisher."""
+        self.publisher.look_again()
+
+    def may_wait(self) -> bool:
+        """Whether this thread may wait for what is queued: nothing of that waits for it."""
+        return self.admission.may_wait()
+
+    def leave(self, TransactionCore transaction not None, bint committed) -> None:
+        """A transaction has ended: keep it no longer. The sequence ids of what was aborted are new
+        again, where nothing was stored behind them."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if self.publisher.transaction is transaction:
+                self.join(None)
+            if not committed:
+                self.publisher.published_sequence_id = transaction.before(
+                    self, self.publisher.published_sequence_id)
+            if self.numbers.sequences is not None:
+                self.numbers.sequences.leave(transaction, committed)
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
     cdef int close_for_ids(self) except -1:
-        """Publish batches by key that do not know the ids of their messages. What fails is told as
-        at their deadline."""
+        """Publish what is open. What fails is told as at its deadline."""
         try:
             self.close_open(False)
         except Exception as error:
@@ -206,10 +258,13 @@ cdef class Batcher:
 
     cdef bint is_duplicate(self, uint64_t sequence_id, bint awaited) except -1:
         cdef int known = self.numbers.known(sequence_id)
-        if known != KNOWN_ON_ITS_WAY:
-            return known == KNOWN_STORED
-        self.close_open(awaited)
-        return self.numbers.is_stored(sequence_id)
+        if known == KNOWN_ON_ITS_WAY:
+            self.close_open(awaited)
+            known = KNOWN_STORED if self.numbers.is_stored(sequence_id) else KNOWN_NEW
+        if known != KNOWN_STORED:
+            return False
+        self.numbers.sequences.require_decided(<int64_t>sequence_id, self.publisher.transaction)
+        return True
 
     cdef int begin(self, OpenBatch batch) except -1:
         cdef int64_t now_ms = self.clock.monotonic()
@@ -323,8 +378,8 @@ cdef class Batcher:
             self.give_up(callbacks, count, awaited, error)
             raise
         if self.numbers.sequences is not None:
-            self.numbers.sequences.note_stored(<int64_t>batch.batch.last_sequence_id, batch.ids,
-                                               batch.batch.more_follow, batch.publish_ms)
+            self.note_stored(<int64_t>batch.batch.last_sequence_id, batch.ids,
+                             batch.batch.more_follow, batch.publish_ms)
         if not self.publisher.places_later:
             self.publisher.published_sequence_id = <int64_t>batch.batch.last_sequence_id
         batch.clear()
@@ -381,8 +436,8 @@ cdef class Batcher:
             if not self.publisher.places_later:
                 self.publisher.published_sequence_id = <int64_t>metadata.sequence_id
             if self.numbers.sequences is not None:
-                self.numbers.sequences.note_stored(<int64_t>metadata.sequence_id, None, False,
-                                                   <int64_t>metadata.publish_time_ms)
+                self.note_stored(<int64_t>metadata.sequence_id, None, False,
+                                 <int64_t>metadata.publish_time_ms)
         except BaseException as error:
             if receipt.reserved:
                 self.publisher.release(receipt)
@@ -410,6 +465,8 @@ cdef class Batcher:
         """The entry will not be published: tell its callbacks, and the next flush when there are
         messages without a callback. The send that closed the batch gets the error itself."""
         cdef uint32_t told = callback_count(callbacks) + (1 if awaited else 0)
+        if self.publisher.transaction is not None:
+            self.publisher.transaction.fail(error)
         if callbacks:
             self.publisher.completions.post(callbacks, 0, 0, 0, error, self.publisher.partition)
         if message_count > told:

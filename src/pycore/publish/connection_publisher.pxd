@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.locks cimport Condition
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 
 
@@ -31,6 +32,10 @@ cdef class SentEntry:
     cdef bint joined
     cdef bint is_part                    # a chunk, and not the last one
     cdef bint continues                  # a chunk, and not the first one
+    cdef TransactionCore transaction     # it belongs to; None: to none
+    # It belongs to a transaction that ended with its owner: it is not sent again, and is refused
+    # when it is the oldest.
+    cdef bint is_void
 
 
 cdef struct StoredIds:
@@ -69,9 +74,12 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef Timer timer
     cdef str held_by                     # why the broker takes nothing for now; None: it does
     cdef str what                        # is sent to, for the text of a timeout
+    cdef public object transacts_in      # the folder whose transactions it takes; None: of none
     cdef object unserved                 # (within): what is said of an owner that does not answer
     cdef object __weakref__
 
+    cdef bytes command_of(self, SentEntry sent)
+    cdef int refuse_void(self) except -1
     cdef int wait_until(self, uint64_t count) except -1
     cdef int tell(self) except -1
     cdef SentEntry take_oldest(self)

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 from pulsarx._pycore.ground.clock_core import ClockCore
 from pulsarx._pycore.ground.owner_link import OwnerLink
@@ -8,11 +9,12 @@ from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 class ConnectionPublisher(EntryPublisher):
     """Sends the entries of one producer over a connection. Any thread may call."""
 
+    transacts_in: Any  # the folder whose transactions it takes; None: it takes none
     def __init__(
         self,
         completions: CompletionQueue,
         partition: int,
-        encode: Callable[[int, int, int, bytes], bytes],
+        encode: Callable[..., bytes],
         clock: ClockCore | None = None,
         send_timeout_ms: int = 0,
         what: str = "",

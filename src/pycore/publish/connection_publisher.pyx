@@ -20,6 +20,7 @@ from pulsarx._pycore.ground.owner_link cimport (
 )
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.weak_reference cimport referent
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport (
     DUPLICATE_INDEX, LONE_INDEX, CompletionQueue, callback_count,
 )
@@ -113,6 +114,9 @@ cdef class ConnectionPublisher(EntryPublisher):
             self.check(frame)
         if self.ended is not None:
             raise errors.again(self.ended)
+        if self.transaction is not None and self.transaction.is_ended:
+            raise errors.InvalidTxnStatusError(
+                detail=f"send to {self.what}: transaction {self.transaction} has ended")
         if status != STATUS_OK:
             raise_status(status, 0, f"send an entry of {frame.entry_size} bytes")
         sent = SentEntry.__new__(SentEntry)
@@ -128,6 +132,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         sent.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
         sent.continues = parts.metadata.chunk_count > 1 and parts.metadata.chunk_id > 0
         sent.entry = PyBytes_FromStringAndSize(<const char*>entry, frame.entry_size)
+        sent.transaction = self.transaction
         if self.times.timeout_ms:
             sent.expires_ms = self.clock.monotonic() + self.times.timeout_ms
             if sent.continues and self.pending:
@@ -135,7 +140,7 @@ cdef class ConnectionPublisher(EntryPublisher):
                 sent.expires_ms = (<SentEntry>self.pending[len(self.pending) - 1]).expires_ms
         if self.link is not None:
             # First: what is pending is sent.
-            command = self.encode(self.number, sent.sequence_id, sent.message_count, sent.entry)
+            command = self.command_of(sent)
         self.pending.append(sent)
         # See batch_encode; also that of one message of id 0.
         self.stored.joins = (parts.metadata.flags & METADATA_BATCH != 0
@@ -151,6 +156,31 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.pending_count += frame.message_count
         if self.times.timeout_ms and self.timer is None:
             self.arm_timeout()
+        return 0
+
+    cdef bytes command_of(self, SentEntry sent):
+        if sent.transaction is None:
+            return self.encode(self.number, sent.sequence_id, sent.message_count, sent.entry)
+        return self.encode(self.number, sent.sequence_id, sent.message_count, sent.entry,
+                           (<object>sent.transaction).number)
+
+    cdef int join(self, TransactionCore transaction) except -1:
+        if transaction is not None:
+            if self.transacts_in is None:
+                return EntryPublisher.join(self, transaction)
+            transaction.require_taking()
+            transaction.require_of(self.transacts_in)
+        self.transaction = transaction
+        return 0
+
+    cdef int refuse_void(self) except -1:
+        """Refuse the oldest ones, as far as their transactions have ended; mutex held."""
+        cdef SentEntry sent
+        while self.pending and (<SentEntry>self.pending[0]).is_void:
+            sent = self.take_oldest()
+            self.refuse(sent, errors.InvalidTxnStatusError(
+                detail=f"send to {self.what}: transaction {sent.transaction} ended with the owner "
+                "of the folder, before this message was known to be stored; nobody will see it"))
         return 0
 
     cdef SentEntry take_oldest(self):
@@ -196,6 +226,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         try:
             self.check_oldest(sequence_id)
             self.confirm(self.take_oldest(), ledger_id, entry_id, kept)
+            self.refuse_void()
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
@@ -250,6 +281,7 @@ cdef class ConnectionPublisher(EntryPublisher):
             self.check_oldest(sequence_id)
             self.expire()                # which may be why
             self.refuse(self.take_oldest(), error)
+            self.refuse_void()
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
@@ -272,6 +304,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         the last one, for the reason of the first that was not. Mutex held."""
         if sent.continues and self.broken is not None:
             error = self.broken
+        if sent.transaction is not None:
+            sent.transaction.fail(error)
         if not sent.given_up and not sent.is_part:
             try:
                 self.refuse_once(sent, error)
@@ -401,7 +435,10 @@ cdef class ConnectionPublisher(EntryPublisher):
             self.held_by = None
             self.number = number
             self.stored.compares = compares
-            self.link_count = <uint64_t>len(self.pending)
+            for sent in self.pending:
+                sent.is_void = sent.transaction is not None and sent.transaction.is_ended
+            self.refuse_void()
+            self.link_count = 0
             self.times.said_ms = 0
             if self.times.timeout_ms and link is not None:
                 # First: by this one it knows the clock.
@@ -412,12 +449,12 @@ cdef class ConnectionPublisher(EntryPublisher):
                 if sent.compared and not is_told:
                     is_told = True
                     self.compare_from_here()
-                if link is not None:
+                if link is not None and not sent.is_void:
                     if sent.expires_ms:
                         self.say_sent_at(sent.expires_ms - self.times.timeout_ms)
                     sent.was_sent = True
-                    link.write(self.encode(number, sent.sequence_id, sent.message_count,
-                                           sent.entry))
+                    self.link_count += 1
+                    link.write(self.command_of(sent))
             if not is_told:
                 self.compare_from_here()
         finally:
@@ -454,7 +491,7 @@ cdef class ConnectionPublisher(EntryPublisher):
                 for sent in reversed(self.pending):
                     if sent.given_up:
                         break
-                    waits += 1
+                    waits += not sent.is_void
                 # What still waits there, for a publish rate, is not to be stored later.
                 self.link.tell(LINK_GIVEN_UP, self.number, self.link_count - waits, 0, 0, 0)
         finally:
@@ -486,6 +523,8 @@ cdef class ConnectionPublisher(EntryPublisher):
                 self.completions.post_timeout(sent.callbacks, self.timeout(sent, silent),
                                               self.partition)
             sent.given_up = True
+            if sent.transaction is not None:
+                sent.transaction.fail(self.timeout(sent, silent))
             self.answered_count += 1
             self.pending_count -= sent.message_count
             self.release(sent.receipt)
@@ -588,6 +627,19 @@ cdef class ConnectionPublisher(EntryPublisher):
         finally:
             mutex_lock(&self.mutex)
         return 0
+
+    cdef object confirm_within(self, TransactionCore transaction):
+        cdef uint64_t count = self.sent_count
+        self.answered.take()
+        try:
+            while self.answered_count < count and not transaction.is_ended:
+                self.answered.wait()
+        finally:
+            self.answered.give()
+        return None                      # the transaction was told of its own
+
+    cdef int look_again(self) except -1:
+        return self.tell()
 
     cdef int settle(self) except -1:
         return 0                         # the answers come by themselves

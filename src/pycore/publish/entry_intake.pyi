@@ -3,6 +3,7 @@ from typing import Any
 
 from pulsarx._pycore.ground.clock_core import ClockCore
 from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
+from pulsarx._pycore.ledger.open_transactions import TransactionCore
 from pulsarx._pycore.publish.entry_answers import EntryAnswer
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 from pulsarx._pycore.publish.producer_sequences import ProducerSequences
@@ -23,9 +24,15 @@ class EntryIntake:
     def went_on_from(self, sequence_id: int) -> None: ...
     def last_sequence_id(self) -> int: ...
     def chunked_message_rate(self) -> float: ...
-    def publish(self, entry: bytes, callback: Callable[[Any, Any], object] | EntryAnswer) -> None:
+    def publish(
+        self,
+        entry: bytes,
+        callback: Callable[[Any, Any], object] | EntryAnswer,
+        transaction: TransactionCore | None = None,
+    ) -> None:
         """Publish one entry as it is; see the pyx."""
 
+    def leave(self, transaction: Any, committed: bool) -> None: ...
     def settle(self) -> None: ...
     def flush(self) -> None: ...
     def shut(self) -> None:

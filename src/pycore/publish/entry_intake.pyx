@@ -28,6 +28,7 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
 from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
 from pulsarx._pycore.publish.entry_answers cimport EntryAnswer
@@ -127,13 +128,13 @@ cdef class EntryIntake:
         self.entry_size_max = entry_size_max
         self.decompressed_size_max = decompressed_size_max
 
-    def publish(self, bytes entry not None, callback) -> None:
+    def publish(self, bytes entry not None, callback, TransactionCore transaction=None) -> None:
         """Publish one entry as it is; callback(result, message id) once it is confirmed or failed,
         or what an EntryAnswer says. Where some of its messages were left out as duplicates, kept=
-        gives the places of the others.
+        gives the places of the others. transaction: that it is of; None: of none.
 
         MessageTooBig; CorruptDataError (its checksum, its metadata, or its batch does not hold):
-        nothing was published, the callback is not called. Else as send.
+        nothing was published, the callback is not called. Else as send, also InvalidTxnStatusError.
         """
         cdef EntryFrame frame
         cdef EntryParts parts
@@ -150,7 +151,7 @@ cdef class EntryIntake:
             self.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
             self.check_chunk(&parts)
         try:
-            self.publish_checked(entry, &frame, &parts, callback)
+            self.publish_checked(entry, &frame, &parts, callback, transaction)
         except Exception as error:
             if self.is_part:
                 self.broken = parts.metadata.uuid[:parts.metadata.uuid_size]
@@ -158,7 +159,7 @@ cdef class EntryIntake:
             raise
 
     cdef int publish_checked(self, bytes entry, EntryFrame* frame, EntryParts* parts,
-                             callback) except -1:
+                             callback, TransactionCore transaction) except -1:
         if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
                 frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
             raise errors.NotAllowedError(
@@ -178,11 +179,17 @@ cdef class EntryIntake:
             else:
                 self.ids = [<int64_t>parts.metadata.sequence_id]
                 self.more_follow = parts.metadata.highest_sequence_id != 0
+            if transaction is not None:
+                self.publisher.join(transaction)
+                transaction.entered(self, self.publisher.published_sequence_id)
             if self.sequences is not None:
                 self.publish_new(entry, frame, parts, callback)
             else:
                 self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
         finally:
+            if transaction is not None and self.publisher.transaction is transaction:
+                self.publisher.join(None)
+                transaction.left(self, self.publisher.published_sequence_id)
             mutex_unlock(&self.publisher.mutex)
         return 0
 
@@ -217,10 +224,22 @@ cdef class EntryIntake:
                 self.chunked.count()
             if self.sequences is not None and not self.is_part:
                 self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
-                                           frame.publish_time_ms)
+                                           frame.publish_time_ms, self.publisher.transaction)
         finally:
             PyMem_Free(room)
         return 0
+
+    def leave(self, TransactionCore transaction not None, bint committed) -> None:
+        """A transaction has ended: see Batcher."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if not committed:
+                self.publisher.published_sequence_id = transaction.before(
+                    self, self.publisher.published_sequence_id)
+            if self.sequences is not None:
+                self.sequences.leave(transaction, committed)
+        finally:
+            mutex_unlock(&self.publisher.mutex)
 
     # Duplicates -----------------------------------------------------------------------------------
 
@@ -246,6 +265,8 @@ cdef class EntryIntake:
             if sequence_id > highest or not self.sequences.is_stored(sequence_id):
                 kept.append(at)
                 highest = max(highest, <int64_t>sequence_id)
+            elif sequence_id <= self.sequences.stored:
+                self.sequences.require_decided(sequence_id, self.publisher.transaction)
         if not kept:
             return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), told_of(callback))
         if len(kept) == len(self.ids):

@@ -15,6 +15,7 @@ from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
@@ -37,6 +38,7 @@ cdef class Receipt:
     cdef uint32_t left_out               # messages of the entry that were stored before it
     cdef bint awaited                    # a send waits for it
     cdef Receipt first_chunk             # of the first entry of a message in chunks; else None
+    cdef TransactionCore transaction     # that it is of; None: of none, or it is durable at once
 
     cdef int place_in_stored(self, int place) except -2
     """The place of a message of the entry among those that were stored; -1: it was left out, as a
@@ -60,6 +62,7 @@ cdef class EntryPublisher:
     cdef RateLimit limit                 # of the topic, told what is published; None: there is none
     cdef PublishMeter meter              # told too; None: nobody wants to know
     cdef bint checks                     # `check` is to be called for each entry: one of these is
+    cdef TransactionCore transaction     # what is published belongs to it; None: to none
 
     cdef int check(self, const EntryFrame* frame) except -1
     """An entry is about to be published. ProducerFenced: it is not."""
@@ -74,6 +77,17 @@ cdef class EntryPublisher:
     Interrupted, and what is no Exception: nothing was published, the entry may be published again.
     Any other error: it never will be.
     """
+
+    cdef int join(self, TransactionCore transaction) except -1
+    """Let what is published from now on belong to a transaction; None: to none. Nothing waits to be
+    published. InvalidTxnStatusError, OperationNotSupported, NotAllowedError: nothing changes."""
+
+    cdef object confirm_within(self, TransactionCore transaction)
+    """Return when what was published in a transaction is confirmed, or that has ended: what failed,
+    or None. What failed of others is told by their flush. Mutex not held."""
+
+    cdef int look_again(self) except -1
+    """A transaction has ended: whoever is in confirm_within looks again."""
 
     cdef int release(self, Receipt receipt) except -1
     """Free what the receipt has reserved of the memory limit."""
@@ -148,6 +162,7 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef bint forked                     # in a child: nothing is touched
     cdef object __weakref__
 
+    cdef int append_joined(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1
     cdef int wake(self, LedgerWriter writer) except -1
     """Wake those who wait for what was appended quietly."""
 

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame
 from pulsarx._core.ledger_append cimport (
     ledger_append_entry, ledger_append_flush, ledger_append_is_brief, ledger_append_quietly,
     ledger_append_tell_others,
@@ -33,6 +33,7 @@ from pulsarx._pycore.ground.signals cimport (
 from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.ledger.open_transactions cimport OpenTransactions, TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
 
 cdef enum:
@@ -68,6 +69,19 @@ cdef class EntryPublisher:
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         raise NotImplementedError
+
+    cdef int join(self, TransactionCore transaction) except -1:
+        if transaction is not None:
+            raise errors.NotAllowedError(
+                detail=f"publish in transaction {transaction}: the topic keeps no messages")
+        self.transaction = None
+        return 0
+
+    cdef object confirm_within(self, TransactionCore transaction):
+        return None
+
+    cdef int look_again(self) except -1:
+        return 0
 
     cdef int release(self, Receipt receipt) except -1:
         cdef int64_t size = receipt.reserved
@@ -201,11 +215,15 @@ cdef class LedgerPublisher(EntryPublisher):
                      bint awaited) except -1:
         if self.checks:
             self.check(frame)
-        self.append(frame, entry, receipt)
+        if self.transaction is None:
+            self.append(frame, entry, receipt)
+        else:
+            self.append_joined(frame, entry, receipt)
         if receipt.reserved and self.durability != DURABILITY_SYNC:
             self.release(receipt)
         if self.durability == DURABILITY_SYNC:
             receipt.awaited = awaited
+            receipt.transaction = self.transaction
             if self.send_timeout_ms:
                 receipt.expires_ms = self.clock.monotonic() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
@@ -288,6 +306,9 @@ cdef class LedgerPublisher(EntryPublisher):
             else:
                 status = append_to(&writer.c_ledger, frame, entry, &offset, quietly)
             if status == STATUS_OK:
+                if self.transaction is not None:     # first: it holds readers back from now on
+                    (<OpenTransactions>self.tail.transactions).note(
+                        self.transaction, writer, offset, frame)
                 break
             # Refused without an error: another producer has just begun to roll the ledger over.
             if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
@@ -303,6 +324,28 @@ cdef class LedgerPublisher(EntryPublisher):
             self.wake(writer)
         if ledger_tail_asks(self.tail, frame.entry_id, offset, at_ms):
             self.tail.ask()
+        return 0
+
+    cdef int join(self, TransactionCore transaction) except -1:
+        if transaction is not None:
+            transaction.require_taking()
+            transaction.require_of(self.tail.managed_ledger.runtime)
+            if self.tail.transactions is None:
+                self.tail.transactions = OpenTransactions(self.tail)
+        self.transaction = transaction
+        return 0
+
+    cdef int append_joined(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1:
+        cdef OpenTransactions open = self.tail.transactions
+        frame.flags |= ENTRY_TRANSACTION
+        open.enter(self.transaction)
+        try:
+            self.append(frame, entry, receipt)
+        except MemoryError as error:
+            self.transaction.fail(error)     # the entry may be stored, and its send is told this
+            raise
+        finally:
+            open.leave(self.transaction)
         return 0
 
     cdef bint can_stamp(self, LedgerWriter writer) except -1:
@@ -482,6 +525,8 @@ cdef class LedgerPublisher(EntryPublisher):
             told = callback_count(callbacks) + (1 if receipt.awaited else 0)
             if receipt.message_count > told:
                 self.failure = self.timeout()
+            if receipt.transaction is not None:
+                receipt.transaction.fail(self.timeout())
             self.timed_out = receipt     # in front of the flush that looks for it
             self.completions.expect(self)
             if callbacks:
@@ -516,6 +561,8 @@ cdef class LedgerPublisher(EntryPublisher):
                        > receipt.entry_id)
             if not durable and receipt.message_count > callback_count(callbacks):
                 self.failure = error
+            if not durable and receipt.transaction is not None:
+                receipt.transaction.fail(error)
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                       receipt.message_count, None if durable else error,
@@ -531,6 +578,11 @@ cdef class LedgerPublisher(EntryPublisher):
         # Taken last: a flush that no caller waits for has nothing in hand that this one must tell.
         failure, self.failure = self.failure, None
         return failure if failed is None else failed
+
+    cdef object confirm_within(self, TransactionCore transaction):
+        failed = self.flush_pending()
+        # What has timed out may be of others; a transaction is told of its own.
+        return None if isinstance(failed, errors.Timeout) else failed
 
     cdef object flush_pending(self):
         cdef Receipt newest = None

@@ -20,4 +20,5 @@ class LoopSender:
         event_timestamp: Any,
         deliver_at: Any,
         deliver_after: Any,
+        transaction: Any = None,
     ) -> Future[Any]: ...

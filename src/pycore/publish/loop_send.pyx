@@ -56,7 +56,7 @@ cdef class LoopSender:
 
     def send(self, content, properties, partition_key, ordering_key, sequence_id,
              replication_clusters, disable_replication, event_timestamp, deliver_at,
-             deliver_after):
+             deliver_after, transaction=None):
         """Send one message; the future, of the loop that runs here, gets its MessageId."""
         cdef LoopSend send = LoopSend.__new__(LoopSend)
         send.queue = loop_queue_here()
@@ -64,7 +64,8 @@ cdef class LoopSender:
         send.starting = True
         if properties is None and ordering_key is None and sequence_id is None and (
                 replication_clusters is None and disable_replication is False
-                and event_timestamp is None and deliver_at is None and deliver_after is None):
+                and event_timestamp is None and deliver_at is None and deliver_after is None
+                and transaction is None):
             if partition_key is None:
                 self.send_async(content, send)
             else:
@@ -72,7 +73,7 @@ cdef class LoopSender:
         else:
             self.send_async(content, send, properties, partition_key, ordering_key, sequence_id,
                             replication_clusters, disable_replication, event_timestamp, deliver_at,
-                            deliver_after)
+                            deliver_after, transaction=transaction)
         send.starting = False
         if send.ended:
             send.settle()

@@ -25,17 +25,17 @@ cdef class PartitionRouter:
 
     def send(self, content, properties=None, partition_key=None, ordering_key=None,
              sequence_id=None, replication_clusters=None, disable_replication=False,
-             event_timestamp=None, deliver_at=None, deliver_after=None):
+             event_timestamp=None, deliver_at=None, deliver_after=None, *, transaction=None):
         cdef ProducerCore producer = self.route(
             content, properties, partition_key, ordering_key, event_timestamp)
         return producer.send(content, properties, partition_key, ordering_key, sequence_id,
                              replication_clusters, disable_replication, event_timestamp,
-                             deliver_at, deliver_after)
+                             deliver_at, deliver_after, transaction=transaction)
 
     def send_async_described(self, content, callback, properties=None, partition_key=None,
                              ordering_key=None, sequence_id=None, replication_clusters=None,
                              disable_replication=False, event_timestamp=None, deliver_at=None,
-                             deliver_after=None) -> None:
+                             deliver_after=None, *, transaction=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_routed."""
         cdef ProducerCore producer
         if callback is not None and not PyCallable_Check(callback):
@@ -47,7 +47,7 @@ cdef class PartitionRouter:
         if producer.plain_sends and type(content) is bytes and properties is None and (
                 ordering_key is None and sequence_id is None and replication_clusters is None
                 and disable_replication is False and event_timestamp is None
-                and deliver_at is None and deliver_after is None):
+                and deliver_at is None and deliver_after is None and transaction is None):
             if callback is None:
                 producer.send_untold(content, partition_key)
             else:
@@ -55,7 +55,8 @@ cdef class PartitionRouter:
             return
         producer.send_async_described(
             content, callback, properties, partition_key, ordering_key, sequence_id,
-            replication_clusters, disable_replication, event_timestamp, deliver_at, deliver_after)
+            replication_clusters, disable_replication, event_timestamp, deliver_at, deliver_after,
+            transaction=transaction)
 
     cdef int tell_closed(self, object callback) except -1:
         cdef ProducerCore producer

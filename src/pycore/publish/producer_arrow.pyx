@@ -96,6 +96,8 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
         if producer.admission.state != PRODUCER_OPEN:
             producer.admission.check_open(NULL)
         producer.close_open(True)
+        if producer.publisher.transaction is not None:
+            producer.join(None)
         while source.rows.at < source.rows.length:
             if producer.admission.state == PRODUCER_HELD:
                 producer.wait_between()

@@ -46,8 +46,8 @@ cdef class ProducerCore(Batcher):
     cdef int accept(self, object content, object callback, object properties, object partition_key,
                     object ordering_key, object sequence_id, object replication_clusters,
                     object disable_replication, object event_timestamp, object deliver_at,
-                    object deliver_after, Receipt receipt, bint awaited, Wait* wait,
-                    bint* taken) except -1
+                    object deliver_after, object transaction, Receipt receipt, bint awaited,
+                    Wait* wait, bint* taken) except -1
     """Check one message and put it into the open batch, or publish it when it goes alone; answers
     as Accepted, or MUST_WAIT. Mutex held. awaited, wait: see Batcher. taken: set when the callback
     will be told, whatever is raised."""
@@ -89,10 +89,12 @@ cdef class ProducerCore(Batcher):
     cdef bint sends_plain(self) noexcept
     cdef int arm_queued(self, int64_t look_ms, bint held) except -1
     cdef object id_of(self, Receipt receipt, uint32_t index)
+    cdef list send_in_batches(self, list contents, object keys, object properties,
+                              object event_timestamps, object transaction)
     cdef list send_by_arrival(self, list contents, object keys, object properties,
-                              object event_timestamps, list receipts)
+                              object event_timestamps, object transaction, list receipts)
     cdef list send_by_key(self, list contents, object keys, object properties,
-                          object event_timestamps, list places)
+                          object event_timestamps, object transaction, list places)
     cdef Py_ssize_t fill_batch(self, OpenBatch batch, list contents, Py_ssize_t at, object keys,
                                object properties, object event_timestamps, bint plain) except -1
     cdef bint packs_beside(self) except -1

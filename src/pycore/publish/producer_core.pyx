@@ -25,6 +25,7 @@ from pulsarx._pycore.ground.mutex cimport (
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.ground.weak_reference cimport referent
+from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.admission cimport (
     MUST_WAIT, PRODUCER_HELD, PRODUCER_OPEN, Wait,
@@ -48,7 +49,7 @@ cdef tuple NEVER_TOLD = (errors.ForkedError, errors.OperationNotSupported)
 
 
 # What send_async has behind its key, when nothing more is said.
-cdef tuple NOT_DESCRIBED = (None, None, None, False, None, None, None)
+cdef tuple NOT_DESCRIBED = (None, None, None, False, None, None, None, None)
 
 
 cdef class ResumeCall:
@@ -97,42 +98,59 @@ cdef class ProducerCore(Batcher):
              sequence_id=None,
              replication_clusters=None, disable_replication=False, event_timestamp=None,
              deliver_at=None,
-             deliver_after=None):
+             deliver_after=None, *, transaction=None):
         cdef Receipt receipt = Receipt.__new__(Receipt)
+        cdef TransactionCore within = None
         cdef OpenBatch batch
         cdef uint32_t index = 0
         cdef bint taken = False
-        if self.has_queued and not is_within(&self.publisher.mutex, PyThread_get_thread_ident()):
-            self.wait_for_queued()
-        if not mutex_enter(&self.publisher.mutex):
-            self.keep_nested(content, None, (
-                properties, partition_key, ordering_key, sequence_id, replication_clusters,
-                disable_replication, event_timestamp, deliver_at, deliver_after))
-            return message_id_new(-1, -1, -1, -1, 0)
+        if transaction is not None:
+            within = transaction_of(transaction)
+            within.begin_send(self)
         try:
-            if self.nested is not None:
-                self.send_nested()
-            if self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
-                           replication_clusters, disable_replication, event_timestamp, deliver_at,
-                           deliver_after, receipt, True, NULL, &taken) == IN_BATCH:
-                batch = self.open if self.keyed is None else self.keyed.last
-                index = batch.batch.message_count - 1
-                if batch.receipt is None:
-                    batch.receipt = receipt
-                receipt = batch.receipt
+            if self.has_queued and not is_within(&self.publisher.mutex,
+                                                 PyThread_get_thread_ident()):
+                self.wait_for_queued()
+            if not mutex_enter(&self.publisher.mutex):
+                self.keep_nested(content, None, (
+                    properties, partition_key, ordering_key, sequence_id, replication_clusters,
+                    disable_replication, event_timestamp, deliver_at, deliver_after, transaction))
+                return message_id_new(-1, -1, -1, -1, 0)
+            try:
+                if self.nested is not None:
+                    self.send_nested()
+                if self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
+                               replication_clusters, disable_replication, event_timestamp,
+                               deliver_at, deliver_after, transaction, receipt, True, NULL,
+                               &taken) == IN_BATCH:
+                    batch = self.open if self.keyed is None else self.keyed.last
+                    index = batch.batch.message_count - 1
+                    if batch.receipt is None:
+                        batch.receipt = receipt
+                    receipt = batch.receipt
+                    if self.keyed is not None:
+                        self.keyed.awaited = batch
+                    self.close_open(True)
+            except BaseException as error:
+                self.publisher.nobody_waits()    # for a batch before that went out with this call
+                if transaction is not None:
+                    note_failed(transaction, error)
+                raise
+            finally:
                 if self.keyed is not None:
-                    self.keyed.awaited = batch
-                self.close_open(True)
-        except BaseException:
-            self.publisher.nobody_waits()    # for a batch before that went out with this call
-            raise
+                    self.keyed.awaited = None
+                mutex_unlock(&self.publisher.mutex)
+            if self.publisher.confirms_later:
+                try:
+                    self.publisher.wait(receipt)
+                except errors.PulsarException as error:
+                    if transaction is not None:
+                        note_failed(transaction, error)
+                    raise
+            return self.id_of(receipt, index)
         finally:
-            if self.keyed is not None:
-                self.keyed.awaited = None
-            mutex_unlock(&self.publisher.mutex)
-        if self.publisher.confirms_later:
-            self.publisher.wait(receipt)
-        return self.id_of(receipt, index)
+            if within is not None:
+                within.end_send(self)
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
@@ -161,16 +179,30 @@ cdef class ProducerCore(Batcher):
             sequence_id=None,
             replication_clusters=None, disable_replication=False, event_timestamp=None,
             deliver_at=None,
-            deliver_after=None) -> None:
+            deliver_after=None, *, transaction=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
         cdef Wait wait
+        cdef TransactionCore within = None
         cdef tuple rest = (properties, partition_key, ordering_key, sequence_id,
                            replication_clusters, disable_replication, event_timestamp, deliver_at,
-                           deliver_after)
+                           deliver_after, transaction)
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
-        if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
-            self.queue_send(content, callback, rest)
+        if transaction is not None:
+            try:
+                transaction_of(transaction).begin_send(self)
+            except errors.PulsarException as error:
+                if callback is None:
+                    raise
+                self.tell(callback, error)
+                return
+            within = transaction
+        try:
+            if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
+                self.queue_send(content, callback, rest)
+        finally:
+            if within is not None:
+                within.end_send(self)
 
     cdef int send_described(self, object content, object callback, tuple rest,
                             Wait* wait) except -1:
@@ -185,6 +217,8 @@ cdef class ProducerCore(Batcher):
                 self.send_nested()
             answer = self.accept_described(content, callback, rest, wait, &taken)
         except errors.PulsarException as error:
+            if rest[9] is not None:
+                note_failed(rest[9], error)
             if callback is None or isinstance(error, NEVER_TOLD) or signals_raised() != raised:
                 raise
             refused = error
@@ -197,8 +231,8 @@ cdef class ProducerCore(Batcher):
     cdef int accept_described(self, object content, object callback, tuple rest, Wait* wait,
                               bint* taken) except -1:
         cdef int answer = self.accept(content, callback, rest[0], rest[1], rest[2], rest[3],
-                                      rest[4], rest[5], rest[6], rest[7], rest[8], None, False,
-                                      wait, taken)
+                                      rest[4], rest[5], rest[6], rest[7], rest[8], rest[9], None,
+                                      False, wait, taken)
         if answer == IN_BATCH and self.open_count() >= self.batch_messages_max:
             self.close_open(False)
         return answer
@@ -208,6 +242,8 @@ cdef class ProducerCore(Batcher):
     cdef int keep_nested(self, object content, object callback, tuple rest) except -1:
         if self.nested is None:
             self.nested = []
+        if rest[9] is not None:
+            transaction_of(rest[9]).begin_later(self)
         self.nested.append((content, callback, rest))
         # Whoever takes the mutex next sends it; should nobody come, that job does.
         self.publisher.completions.jobs.put(self.send_kept)
@@ -238,11 +274,17 @@ cdef class ProducerCore(Batcher):
                     if signals_raised() != raised:
                         if not taken:
                             kept.insert(0, (content, callback, rest))
+                        elif rest[9] is not None:
+                            (<TransactionCore>rest[9]).end_send(self)
                         raise
                     if not taken:
                         self.give_up(None if callback is None else [-1, callback], 1, False, error)
                     elif callback is None:
                         self.failure = error
+                    if rest[9] is not None:
+                        note_failed(rest[9], error)
+                if rest[9] is not None:
+                    (<TransactionCore>rest[9]).end_send(self)
         finally:
             if kept:                         # interrupted: they go out with the next call
                 self.nested = kept if self.nested is None else kept + self.nested
@@ -260,6 +302,8 @@ cdef class ProducerCore(Batcher):
             try:
                 self.wait_for_place()
             except errors.PulsarException as error:
+                if rest[9] is not None:
+                    note_failed(rest[9], error)
                 if callback is None or isinstance(error, NEVER_TOLD):
                     raise
                 self.tell(callback, error)
@@ -277,6 +321,8 @@ cdef class ProducerCore(Batcher):
             send.expires_ms = self.clock.monotonic() + self.admission.send_timeout_ms
         if self.queued is None:
             self.queued = deque()
+        if rest[9] is not None:
+            (<TransactionCore>rest[9]).begin_later(self)
         self.has_queued = True               # what comes now goes behind it
         self.plain_sends = False
         self.queued.append(send)
@@ -316,6 +362,11 @@ cdef class ProducerCore(Batcher):
         return 0
 
     cdef int end_queued(self, QueuedSend send, object error) except -1:
+        cdef TransactionCore within = send.rest[9]
+        if within is not None and not send.ended:
+            if error is not None:
+                note_failed(within, error)
+            within.end_send(self)
         send.ended = True
         if send.end is not None:
             send.end.set()
@@ -338,6 +389,25 @@ cdef class ProducerCore(Batcher):
         if not last.ended:
             last.end.wait()
         return 0
+
+    def drop_queued(self, TransactionCore transaction not None) -> None:
+        """A transaction is aborted: what is queued of it is not sent."""
+        cdef QueuedSend send
+        for send in list(self.queued) if self.queued is not None else ():
+            if send.rest[9] is not transaction:
+                continue
+            try:
+                self.queued.remove(send)
+            except ValueError:
+                continue                     # another thread has it in hand
+            error = None
+            if send.callback is not None:
+                error = errors.InvalidTxnStatusError(
+                    detail=f"send to {self.topic_name}: transaction {transaction} was aborted "
+                    "while it waited")
+            self.end_queued(send, error)
+        if self.admission.resume_call is not None:
+            self.admission.resume_call()
 
     def resume_queued(self) -> None:
         """Send what is queued, in order, as far as there is room; a job of the callbacks' thread.
@@ -473,6 +543,8 @@ cdef class ProducerCore(Batcher):
             if (self.admission.state != PRODUCER_OPEN or self.is_crowded()) and (
                     self.admit(False, &wait) == MUST_WAIT):
                 return MUST_WAIT
+            if self.publisher.transaction is not None:
+                self.join(None)
             if self.numbers.sequences is not None:
                 self.numbers.lift_own_ids()
             metadata.sequence_id = self.numbers.next_sequence_id
@@ -520,8 +592,8 @@ cdef class ProducerCore(Batcher):
     cdef int accept(self, object content, object callback, object properties, object partition_key,
                     object ordering_key, object sequence_id, object replication_clusters,
                     object disable_replication, object event_timestamp, object deliver_at,
-                    object deliver_after, Receipt receipt, bint awaited, Wait* wait,
-                    bint* taken) except -1:
+                    object deliver_after, object transaction, Receipt receipt, bint awaited,
+                    Wait* wait, bint* taken) except -1:
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
         cdef OpenBatch last
@@ -530,6 +602,10 @@ cdef class ProducerCore(Batcher):
         # First: the rest is one step under the mutex.
         if self.admit(awaited, wait) == MUST_WAIT:
             return MUST_WAIT
+        if self.publisher.transaction is not transaction:
+            self.join(transaction)
+        elif transaction is not None:
+            (<TransactionCore>transaction).require_taking()
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if not (self.bytes_schema and type(content) is bytes):
@@ -603,8 +679,29 @@ cdef class ProducerCore(Batcher):
 
         return send_rows_of(self, data, value, key, properties, event_time)
 
-    def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None) -> list:
+    def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None,
+                  transaction=None) -> list:
         cdef list contents = payloads if type(payloads) is list else list(payloads)
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef TransactionCore within = None
+        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
+                event_timestamps)):
+            if isinstance(column, str):
+                raise ValueError(f"{name} is a str; give a list, one element a message")
+            if column is not None and len(column) != count:
+                raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
+        if transaction is not None:
+            within = transaction_of(transaction)
+            within.begin_send(self)
+        try:
+            return self.send_in_batches(contents, keys, properties, event_timestamps, transaction)
+        finally:
+            if within is not None:
+                within.end_send(self)
+
+    cdef list send_in_batches(self, list contents, object keys, object properties,
+                              object event_timestamps, object transaction):
+        """send_many, whose arguments are checked."""
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef list receipts = []
         cdef list ids
@@ -616,12 +713,6 @@ cdef class ProducerCore(Batcher):
         cdef uint32_t index
         cdef bint in_order
         cdef bint some_lost
-        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
-                event_timestamps)):
-            if isinstance(column, str):
-                raise ValueError(f"{name} is a str; give a list, one element a message")
-            if column is not None and len(column) != count:
-                raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         if self.has_queued:
             self.wait_for_queued()
         refused = None
@@ -632,9 +723,11 @@ cdef class ProducerCore(Batcher):
             self.numbers.sequences is None or self.numbers.own_ids_are_new)
         try:
             if in_order:
-                self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
+                self.send_by_arrival(contents, keys, properties, event_timestamps, transaction,
+                                     receipts)
             else:
-                self.send_by_key(contents, keys, properties, event_timestamps, receipts)
+                self.send_by_key(contents, keys, properties, event_timestamps, transaction,
+                                 receipts)
         except BaseException as error:
             refused = error
         # Of a flush that failed, or did not end in time: what it was for is not published.
@@ -663,12 +756,14 @@ cdef class ProducerCore(Batcher):
                 if receipt.message_count or receipt.is_duplicate:
                     ids.append(self.id_of(receipt, index))
         if refused is not None:
+            if transaction is not None:
+                note_failed(transaction, refused)
             refused.add_note(f"{len(ids)} of {count} messages were published")
             raise refused
         return ids
 
     cdef list send_by_arrival(self, list contents, object keys, object properties,
-                              object event_timestamps, list receipts):
+                              object event_timestamps, object transaction, list receipts):
         """The batches of send_many; their receipts, in order."""
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef Py_ssize_t at = 0
@@ -689,6 +784,10 @@ cdef class ProducerCore(Batcher):
                     begun = False            # what is open then is of others
                     self.wait_between()
                     begun = True
+                if self.publisher.transaction is not transaction:
+                    self.join(transaction)
+                elif transaction is not None:
+                    (<TransactionCore>transaction).require_taking()
                 try:
                     at = self.fill_batch(self.open, contents, at, keys, properties,
                                          event_timestamps, plain)
@@ -805,7 +904,7 @@ cdef class ProducerCore(Batcher):
         return 0
 
     cdef list send_by_key(self, list contents, object keys, object properties,
-                          object event_timestamps, list places):
+                          object event_timestamps, object transaction, list places):
         """send_many where batches are of one key each; of each message its batch's receipt and its
         index there."""
         cdef OpenBatch last
@@ -830,7 +929,8 @@ cdef class ProducerCore(Batcher):
                     if self.accept(content, None, None if properties is None else properties[at],
                                    None if keys is None else keys[at], None, None, None, False,
                                    None if event_timestamps is None else event_timestamps[at],
-                                   None, None, alone, True, NULL, &taken) == ALONE:
+                                   None, None, transaction, alone, True, NULL,
+                                   &taken) == ALONE:
                         places.append((alone, 0))
                         continue
                 except Exception as error:
@@ -858,6 +958,15 @@ cdef class ProducerCore(Batcher):
         if refused is not None:
             raise refused
         return places
+
+
+cdef int note_failed(object transaction, object error) except -1:
+    """A send in a transaction failed."""
+    if isinstance(transaction, TransactionCore) and isinstance(
+            error, (errors.PulsarException, MemoryError)) and not isinstance(
+            error, errors.InvalidTxnStatusError):
+        (<TransactionCore>transaction).fail(error)
+    return 0
 
 
 cdef int refuse_callback(object callback) except -1:

@@ -80,16 +80,44 @@ cdef class ProducerSequences:
         self.last_ms = last_ms
 
     def row(self) -> list:
-        """Return what a snapshot keeps; in the form of the arguments, without the counter."""
-        cdef set seen = self.seen
-        return [self.complete, sorted(seen) if seen else [], self.last_ms]
+        """Return what a snapshot keeps, without what is of open transactions; in the form of the
+        arguments, without the counter."""
+        cdef ProducerSequences kept = self if self.settled is None else self.settled
+        cdef set seen = kept.seen
+        return [kept.complete, sorted(seen) if seen else [], self.last_ms]
 
-    cdef int note_stored(self, int64_t last, list ids, bint more_follow,
-                         int64_t now_ms) except -1:
-        self.note_read(last, ids, more_follow, now_ms)
+    cdef ProducerSequences copy(self):
+        cdef ProducerSequences made = ProducerSequences(
+            self.counter, self.complete, self.seen, self.last_ms)
+        made.stored = self.stored
+        return made
+
+    cdef int note_stored(self, int64_t last, list ids, bint more_follow, int64_t now_ms,
+                         object transaction) except -1:
+        if transaction is None:
+            self.note_read(last, ids, more_follow, now_ms)
+        else:
+            self.note_within(transaction, last, ids, more_follow, now_ms)
         return self.counter.count(now_ms)
 
     cdef int note_read(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1:
+        if self.settled is not None:
+            self.settled.note(last, ids, more_follow, now_ms)
+        return self.note(last, ids, more_follow, now_ms)
+
+    cdef int note_within(self, object transaction, int64_t last, list ids, bint more_follow,
+                         int64_t now_ms) except -1:
+        if self.settled is None:
+            self.settled = self.copy()
+            self.notes = []
+        elif self.notes and self.seen is None and self.settled.seen is None and not more_follow:
+            newest = self.notes[len(self.notes) - 1]
+            if newest[0] is transaction and newest[1] <= last and not newest[3]:
+                self.notes.pop()         # this one says as much
+        self.notes.append((transaction, last, ids, more_follow, now_ms))
+        return self.note(last, ids, more_follow, now_ms)
+
+    cdef int note(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1:
         self.last_ms = max(self.last_ms, now_ms)
         if more_follow:
             if last > self.complete:
@@ -119,6 +147,50 @@ cdef class ProducerSequences:
         if sequence_id > self.stored:
             return False
         return self.seen is None or sequence_id <= self.complete or sequence_id in self.seen
+
+    cdef int require_decided(self, int64_t sequence_id, object transaction) except -1:
+        cdef ProducerSequences known
+        if self.settled is None or self.settled.is_stored(sequence_id):
+            return 0
+        known = self.settled.copy()
+        other = None
+        for one, last, ids, more_follow, now_ms in self.notes:
+            if one is transaction:
+                known.note(last, ids, more_follow, now_ms)
+            elif other is None and last >= sequence_id:
+                other = one
+        if other is None or known.is_stored(sequence_id):
+            return 0
+        raise errors.TransactionConflict(
+            detail=f"send a message with sequence id {sequence_id}: transaction {other} is open, "
+            "which has stored it, or one behind it; send it again when that has ended")
+
+    cdef int leave(self, object transaction, bint committed) except -1:
+        cdef ProducerSequences settled = self.settled
+        cdef int64_t stored = self.stored
+        cdef list mine
+        cdef list others
+        if settled is None:
+            return 0
+        mine = [each for each in self.notes if each[0] is transaction]
+        others = [each for each in self.notes if each[0] is not transaction]
+        if not mine:
+            return 0
+        if committed:
+            for _, last, ids, more_follow, now_ms in mine:
+                settled.note(last, ids, more_follow, now_ms)
+        else:
+            self.complete = settled.complete
+            self.stored = settled.stored
+            self.seen = None if settled.seen is None else set(settled.seen)
+            for _, last, ids, more_follow, now_ms in others:
+                self.note(last, ids, more_follow, now_ms)
+            if self.pushed == stored:
+                self.pushed = self.stored
+        self.notes = others
+        if not others:
+            self.settled = self.notes = None
+        return 0
 
     cdef int fall_back(self) noexcept:
         if self.failed:

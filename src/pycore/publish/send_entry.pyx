@@ -29,7 +29,7 @@ cdef extern from *:
     PyObject* pulsarx_type_dict(PyTypeObject* owner)
 
 cdef enum:
-    ARGUMENTS_MAX = 12          # with self
+    ARGUMENTS_MAX = 13          # with self
 
 cdef str PARTITION_KEY = "partition_key"      # interned, as the names of a call are
 cdef str DESCRIBED = "send_async_described"

@@ -275,12 +275,14 @@ cdef bytes framed(uint32_t kind, const uint8_t* command, size_t command_size, by
 
 
 def send_encode(uint64_t producer_id, uint64_t sequence_id, uint32_t message_count,
-                bytes entry not None) -> bytes:
-    """The frame of a SEND."""
+                bytes entry not None, int64_t transaction=-1) -> bytes:
+    """The frame of a SEND. transaction: that it belongs to, of coordinator 0; -1: to none."""
     cdef uint8_t command[HEAD_SIZE_MAX]
     cdef uint8_t* at = put_field(command, 1, producer_id)
     at = put_field(at, 2, sequence_id)
     at = put_field(at, 3, message_count)
+    if transaction >= 0:
+        at = put_field(put_field(at, 4, <uint64_t>transaction), 5, 0)
     return framed(SEND, command, at - command, entry)
 
 

@@ -83,6 +83,7 @@ OWN = {  # class: what its text begins with, before the sentence
     "FolderError": "ConnectError",
     "NewerFormatError": "UnsupportedVersionError",
     "ForkedError": "AlreadyClosed",
+    "TransactionHasOperationFailed": "TransactionHasOperationFailed",
     "InternalError": "UnknownError",
 }
 SENTENCE = "read entry 3 of ledger 17: it is not there"

@@ -96,8 +96,10 @@ def test_the_page_about_administration_names_every_call():
     with pulsarx.Client("memory:") as client:
         admin = client.admin
         groups = [admin.topics, admin.namespaces, admin.tenants, admin.schemas, admin.brokers]
+        groups.append(admin.transactions)
         there = {name for group in groups for name in dir(group) if not name.startswith("_")}
     of_policies = {f"{verb}_{name}" for verb in ("set", "get", "remove") for name in policies}
     assert there - calls - of_policies == {"get_backlog_quotas"}
     assert of_policies - there == set()
-    assert calls - there == {"topics", "namespaces", "tenants", "schemas", "brokers", "force"}
+    names = {"topics", "namespaces", "tenants", "schemas", "brokers", "transactions"}
+    assert calls - there == {*names, "force"}

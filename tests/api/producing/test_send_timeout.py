@@ -315,3 +315,24 @@ def test_many_messages_time_out_once_each(
             assert answers.wait(100) == [Result.Timeout] * 100
             plan.release()
     assert len(answers.results) == 100
+
+
+def test_a_send_that_timed_out_makes_its_transaction_fail(
+    client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    producer = client.create_producer("t", send_timeout_millis=1000)
+    producer.send(b"before")
+    transaction = client.new_transaction()
+    with fault_plan() as plan:
+        plan.stall("flush", sticky=True)
+        answers = Answers()
+        producer.send_async(b"a", answers, transaction=transaction)
+        producer.send_open()
+        while not plan.stalled():
+            pass
+        with advancing(manual_clock, 1.1):
+            assert answers.wait() == [Result.Timeout]
+            plan.release()
+    with pytest.raises(errors.TransactionHasOperationFailed):
+        transaction.commit()
+    assert whole_topic(client, "t") == [b"before"]

@@ -65,12 +65,9 @@ func main() {
 		options.TLSTrustCertsFilePath = os.Args[4]
 		options.TLSValidateHostname = true
 	}
-	if os.Args[2] == "transactions" {
-		options.EnableTransaction = true
-		options.OperationTimeout = 5 * time.Second
-	}
+	options.EnableTransaction = strings.HasPrefix(os.Args[2], "transactions")
 	client, err := pulsar.NewClient(options)
-	if os.Args[2] == "transactions" {
+	if os.Args[2] == "transactions-off" {
 		if err == nil {
 			fail("a client with transactions was opened")
 		}
@@ -696,7 +693,47 @@ func unsubscribe(client pulsar.Client) {
 	take(subscribe(client, pulsar.ConsumerOptions{Topic: "left"}), "a")
 }
 
-func transactions(pulsar.Client) {}
+// One message in and one out. In the metadata of its messages are no ids of transactions.
+func transactions(client pulsar.Client) {
+	source := produce(client, pulsar.ProducerOptions{Topic: "source", DisableBatching: true})
+	batching := produce(client, pulsar.ProducerOptions{Topic: "sink"})
+	single := produce(client, pulsar.ProducerOptions{Topic: "sink", DisableBatching: true})
+	consumer := subscribe(client, pulsar.ConsumerOptions{Topic: "source", Type: pulsar.Shared})
+	seen := subscribe(client, pulsar.ConsumerOptions{Topic: "sink"})
+	send(source, "a")
+	for _, end := range []string{"aborted", "committed"} {
+		txn, err := client.NewTransaction(time.Minute)
+		must(err)
+		message := take(consumer, "a")[0]
+		for _, producer := range []pulsar.Producer{batching, single} {
+			_, err = producer.Send(limited(), &pulsar.ProducerMessage{
+				Payload: []byte(end), Transaction: txn,
+			})
+			must(err)
+		}
+		must(consumer.AckWithTxn(message, txn))
+		if end == "committed" {
+			must(txn.Commit(limited()))
+		} else {
+			must(txn.Abort(limited()))
+		}
+		if state := txn.GetState(); (state == pulsar.TxnCommitted) != (end == "committed") {
+			fail("%s: state %v", end, state)
+		}
+	}
+	take(seen, "committed", "committed")
+	send(source, "b")
+	message := take(consumer, "b")[0] // and not "a" again
+	first, err := client.NewTransaction(time.Minute)
+	must(err)
+	must(consumer.AckWithTxn(message, first))
+	second, err := client.NewTransaction(time.Minute)
+	must(err)
+	if consumer.AckWithTxn(message, second) == nil {
+		fail("acknowledged in two transactions")
+	}
+	must(first.Commit(limited()))
+}
 
 func terminated(client pulsar.Client) { // the test has terminated it, with one message
 	consumer := subscribe(client, pulsar.ConsumerOptions{Topic: "terminated", Type: pulsar.Shared})

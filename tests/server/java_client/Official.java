@@ -2,7 +2,12 @@
 // hold is an exception.
 
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
@@ -14,10 +19,13 @@ import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.api.transaction.Transaction;
+import org.apache.pulsar.client.api.transaction.TransactionCoordinatorClientException;
 
 public class Official {
     static final int PATIENCE = 60; // seconds
@@ -161,6 +169,80 @@ public class Official {
         }
     }
 
+    static <T> T end(CompletableFuture<T> call) throws Exception {
+        return call.get(PATIENCE, TimeUnit.SECONDS);
+    }
+
+    /** It fails with such an exception. */
+    static void fails(Class<?> kind, CompletableFuture<?> call) throws Exception {
+        try {
+            end(call);
+        } catch (ExecutionException error) {
+            hold(kind.isInstance(error.getCause()), kind + ", and not " + error.getCause());
+            return;
+        }
+        throw new AssertionError("no " + kind);
+    }
+
+    static Transaction begin(PulsarClient own, int seconds) throws Exception {
+        return end(own.newTransaction().withTransactionTimeout(seconds, TimeUnit.SECONDS).build());
+    }
+
+    /** Messages in and out, in transactions that are committed, aborted, and that time out. */
+    static void transactions(String url) throws Exception {
+        PulsarClient own = PulsarClient.builder().serviceUrl(url).enableTransaction(true)
+            .operationTimeout(PATIENCE, TimeUnit.SECONDS).build();
+        Producer<String> source = own.newProducer(Schema.STRING).topic("source").create();
+        Producer<String> sink = own.newProducer(Schema.STRING).topic("partitions-sink").create();
+        Consumer<String> consumer = own.newConsumer(Schema.STRING).topic("source")
+            .subscriptionName("s").subscriptionType(SubscriptionType.Shared)
+            .subscriptionInitialPosition(EARLIEST).subscribe();
+        Consumer<String> seen = own.newConsumer(Schema.STRING).topic("partitions-sink")
+            .subscriptionName("s").subscriptionInitialPosition(EARLIEST).subscribe();
+        source.send("a");
+        source.send("b");
+        for (boolean commits : new boolean[] {false, true}) {
+            Transaction txn = begin(own, 60);
+            for (String expected : new String[] {"a", "b"}) {
+                Message<String> message = consumer.receive(PATIENCE, TimeUnit.SECONDS);
+                hold(message != null && message.getValue().equals(expected), expected);
+                sink.newMessage(txn).value(expected + commits).sendAsync();
+                consumer.acknowledgeAsync(message.getMessageId(), txn);
+            }
+            end(commits ? txn.commit() : txn.abort());
+            Transaction.State state = commits ? Transaction.State.COMMITTED : Transaction.State.ABORTED;
+            hold(txn.getState() == state, "state " + txn.getState());
+            fails(TransactionCoordinatorClientException.InvalidTxnStatusException.class, txn.commit());
+        }
+        Set<String> found = new HashSet<>(List.of(take(seen), take(seen)));
+        hold(found.equals(Set.of("atrue", "btrue")), "seen " + found);
+        hold(seen.receive(100, TimeUnit.MILLISECONDS) == null, "one that was aborted");
+
+        source.send("c");
+        Message<String> message = consumer.receive(PATIENCE, TimeUnit.SECONDS);
+        hold(message.getValue().equals("c"), "what was acknowledged came again");
+        Transaction first = begin(own, 60);
+        Transaction second = begin(own, 60);
+        end(consumer.acknowledgeAsync(message.getMessageId(), first));
+        sink.newMessage(second).value("lost").send();
+        fails(PulsarClientException.TransactionConflictException.class,
+            consumer.acknowledgeAsync(message.getMessageId(), second));
+        fails(PulsarClientException.TransactionHasOperationFailedException.class, second.commit());
+        end(first.commit());
+
+        Transaction late = begin(own, 1);
+        sink.newMessage(late).value("late").send();
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE);
+        while (late.getState() != Transaction.State.TIME_OUT) {
+            hold(System.nanoTime() < until, "timeout");
+            Thread.sleep(20);
+        }
+        fails(TransactionCoordinatorClientException.InvalidTxnStatusException.class, late.commit());
+        sink.send("last");
+        hold(take(seen).equals("last"), "last");
+        own.close();
+    }
+
     public static void main(String[] arguments) throws Exception {
         client = PulsarClient.builder().serviceUrl(arguments[0])
             .operationTimeout(PATIENCE, TimeUnit.SECONDS).build();
@@ -172,6 +254,7 @@ public class Official {
         partitions();
         deadLetters();
         indexes();
+        transactions(arguments[0]);
         client.close();
     }
 }

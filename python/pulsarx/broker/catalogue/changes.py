@@ -222,6 +222,42 @@ def attach_ledgers(
     }
 
 
+def reserve_transactions(next_transaction: int) -> Operation:
+    """Numbers of transactions below this one may be in use from now on."""
+    return {"op": "reserve_transactions", "next_transaction": next_transaction}
+
+
+def end_transaction(
+    number: int,
+    *,
+    committed: bool,
+    ended_ms: int,
+    messages: dict[str, list[list[int]]],
+    acknowledged: list[list[Any]],
+) -> Operation:
+    """messages: by topic: ledger id, first message, and behind the last, of each run. acknowledged:
+    see EndedTransaction."""
+    return {
+        "op": "end_transaction",
+        "number": number,
+        "committed": committed,
+        "ended_ms": ended_ms,
+        "messages": messages,
+        "acknowledged": acknowledged,
+        "settled": [],
+    }
+
+
+def settle_cursors(cursor_ids: list[int]) -> Operation:
+    """These cursors keep what transactions acknowledged there, or were moved since."""
+    return {"op": "settle_transactions", "numbers": [], "cursor_ids": cursor_ids}
+
+
+def abort_messages(topic: str, ledger_id: int, runs: list[list[int]]) -> Operation:
+    """Messages of transactions that ended with their process: first, and behind the last."""
+    return {"op": "abort_messages", "topic": topic, "ledger_id": ledger_id, "runs": runs}
+
+
 def create_subscription(
     topic: str,
     name: str,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.records import (
         DeletionRecord,
+        EndedTransaction,
         LeaseRecord,
         OffloadRecord,
         SchemaRecord,
@@ -31,6 +32,7 @@ class CatalogueDraft:
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
         "schemas", "deletions", "change_events", "changes_policies", "offloads",
+        "ended", "next_transaction",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -47,6 +49,8 @@ class CatalogueDraft:
         self.change_events: dict[str, int | None] = {}  # None: told
         self.offloads: dict[int, OffloadRecord | None] = {}  # None: the object is gone
         self.changes_policies: bool = False
+        self.ended: dict[int, EndedTransaction | None] = {}  # None: forgotten
+        self.next_transaction: int = state.next_transaction
 
     def publish(self, number: int, checksum: int) -> None:
         """Put the changes into the state, as the commit of this number."""
@@ -61,11 +65,13 @@ class CatalogueDraft:
             (state.deletions, self.deletions),
             (state.change_events, self.change_events),
             (state.offloads, self.offloads),
+            (state.ended, self.ended),
         )
         for known, changes in changed:
             if changes:
                 _publish_into(known, changes)
         state.epoch = self.epoch
+        state.next_transaction = self.next_transaction
         if self.changes_policies:
             state.policies_number = number
         if self.used_ids:

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Runs = dict[int, list[list[int]]]
+
 LEDGER_PREPARED = "prepared"  # ready, and not known to hold an entry; the last of its topic
 LEDGER_OPEN = "open"
 LEDGER_SEALED = "sealed"
@@ -196,7 +198,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked", "compaction", "merged", "removed_index",
+        "chunked", "compaction", "merged", "removed_index", "committed", "aborted",
     )  # fmt: skip
 
     def __init__(
@@ -218,6 +220,10 @@ class TopicRecord:
         # Files that hold several of the ledgers: by id, the uuid of the first one in the file.
         self.merged: dict[int, str] = {}
         self.removed_index: int = 0  # of the message behind the last one that is gone
+        # Messages of transactions that have ended, by ledger: first, and behind the last, of each
+        # run. In a ledger that is not sealed, all that are in neither are of open transactions.
+        self.committed: Runs = {}  # of ledgers that are not sealed
+        self.aborted: Runs = {}
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -232,12 +238,14 @@ class TopicRecord:
         made.compaction = self.compaction
         made.merged = self.merged.copy()
         made.removed_index = self.removed_index
+        made.committed = self.committed.copy()
+        made.aborted = self.aborted.copy()
         return made
 
     def row(self) -> list[Any]:
         """Itself as JSON keeps it."""
         compaction = self.compaction
-        return [
+        row = [
             self.topic_id, self.name, self.partition_count, self.properties, self.policies,
             [each.row() for each in self.ledgers],
             [each.row() for each in self.subscriptions.values()],
@@ -245,6 +253,10 @@ class TopicRecord:
             self.chunked, None if compaction is None else compaction.row(),
             [list(each) for each in self.merged.items()], self.removed_index,
         ]  # fmt: skip
+        if self.committed or self.aborted:  # of few
+            row.append([list(each) for each in self.committed.items()])
+            row.append([list(each) for each in self.aborted.items()])
+        return row
 
     @staticmethod
     def of_row(row: list[Any]) -> TopicRecord:
@@ -253,11 +265,14 @@ class TopicRecord:
             made.policies, ledgers, subscriptions, made.removed_ledger_id, made.removed_messages,
             made.epoch, made.terminated, made.chunked, compaction, merged,
         ) = row[4:14]  # fmt: skip
-        (made.removed_index,) = row[14:] or (0,)  # checkpoints of version 1 have none
+        # Checkpoints of version 1 have no index, and nearly all topics nothing decided.
+        made.removed_index, *decided = row[14:] or (0,)
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
         made.compaction = None if compaction is None else CompactionRecord(*compaction)
         made.merged = dict(merged)
+        if decided:
+            made.committed, made.aborted = (dict(each) for each in decided)
         return made
 
     def __repr__(self) -> str:
@@ -295,6 +310,28 @@ class TransactionRecord:
 
     def __repr__(self) -> str:
         return f"TransactionRecord(application={self.application!r}, batch_id={self.batch_id})"
+
+
+class EndedTransaction:
+    """The outcome of a transaction. Immutable by habit."""
+
+    __slots__ = ("number", "committed", "ended_ms", "acknowledged")
+
+    def __init__(
+        self, number: int, committed: bool, ended_ms: int, acknowledged: list[list[Any]]
+    ) -> None:
+        self.number: int = number
+        self.committed: bool = committed  # else aborted
+        self.ended_ms: int = ended_ms
+        # What it acknowledged, until the cursors are known to keep that: id of the cursor, runs of
+        # messages (ledger id, first, count), and up to where all (ledger id, message), or None.
+        self.acknowledged: list[list[Any]] = acknowledged
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"EndedTransaction(number={self.number}, committed={self.committed})"
 
 
 class LeaseRecord:

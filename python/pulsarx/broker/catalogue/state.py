@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.records import (
         DeletionRecord,
+        EndedTransaction,
         LeaseRecord,
         LedgerRecord,
         OffloadRecord,
@@ -32,7 +33,7 @@ class CatalogueState:
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
         "transactions", "leases", "schemas", "deletions", "change_events", "policies_number",
-        "offloads",
+        "offloads", "ended", "next_transaction",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -49,6 +50,8 @@ class CatalogueState:
         self.schemas: dict[str, tuple[SchemaRecord, ...]] = {}  # by topic, in order of versions
         self.deletions: dict[int, DeletionRecord] = {}  # by the id of the topic, or of the ledger
         self.offloads: dict[int, OffloadRecord] = {}  # by the id of the file
+        self.ended: dict[int, EndedTransaction] = {}  # by number, in the order they ended
+        self.next_transaction: int = 0  # greater than every number of a transaction in use
 
         # By topic, how often its policies were changed, and that was not told yet.
         self.change_events: dict[str, int] = {}
@@ -101,6 +104,8 @@ class CatalogueState:
             "deletions": [each.row() for each in self.deletions.values()],
             "change_events": self.change_events.copy(),
             "offloads": [each.row() for each in self.offloads.values()],
+            "ended": [each.row() for each in self.ended.values()],
+            "next_transaction": self.next_transaction,
         }
 
     @staticmethod
@@ -109,6 +114,7 @@ class CatalogueState:
         # A folder without a checkpoint needs no records, and often not at all.
         from pulsarx.broker.catalogue.records import (
             DeletionRecord,
+            EndedTransaction,
             LeaseRecord,
             OffloadRecord,
             SchemaRecord,
@@ -134,6 +140,8 @@ class CatalogueState:
         made.deletions = {row[0]: DeletionRecord(*row) for row in document["deletions"]}
         made.change_events = document["change_events"]
         made.offloads = {row[0]: OffloadRecord(*row) for row in document["offloads"]}
+        made.ended = {row[0]: EndedTransaction(*row) for row in document.get("ended", ())}
+        made.next_transaction = document.get("next_transaction", 0)
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -18,6 +18,7 @@ from pulsarx.broker.catalogue.records import (
     LEDGER_SEALED,
     CompactionRecord,
     DeletionRecord,
+    EndedTransaction,
     LeaseRecord,
     LedgerRecord,
     OffloadRecord,
@@ -27,6 +28,8 @@ from pulsarx.broker.catalogue.records import (
     TransactionRecord,
 )
 from pulsarx.errors import CatalogueError
+
+ENDED_KEPT = 1000  # transactions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -317,6 +320,7 @@ def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
             detail=f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already"
         )
     topic.ledgers[index] = LedgerRecord(uuid=ledger.uuid, slot=-1, state=LEDGER_SEALED, **fields)
+    topic.committed.pop(ledger.ledger_id, None)
 
 
 def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
@@ -334,6 +338,10 @@ def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
             topic.removed_messages = ledger.message_count
     topic.removed_index = max(topic.removed_index, fields["removed_index"])
     topic.ledgers = kept
+    if topic.committed or topic.aborted:
+        for ledger_id in gone:
+            topic.committed.pop(ledger_id, None)
+            topic.aborted.pop(ledger_id, None)
     if topic.merged:
         left = {ledger.merged_id for ledger in kept}
         for merged_id, uuid in list(topic.merged.items()):
@@ -399,6 +407,97 @@ def _remove_subscription(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.subscriptions.pop(fields["name"], None) is None:
         raise CatalogueError(detail=f"topic {topic.name} has no subscription {fields['name']!r}")
+
+
+def _reserve_transactions(draft: CatalogueDraft, fields: Operation) -> None:
+    if fields["next_transaction"] < draft.next_transaction:
+        raise CatalogueError(
+            detail=f"transactions up to {draft.next_transaction} may be in use, so not only those "
+            f"up to {fields['next_transaction']}"
+        )
+    draft.next_transaction = fields["next_transaction"]
+
+
+def _end_transaction(draft: CatalogueDraft, fields: Operation) -> None:
+    number, committed = fields["number"], fields["committed"]
+    if number in draft.ended or number in draft.state.ended:
+        raise CatalogueError(detail=f"transaction {number} has ended already")
+    if number >= draft.next_transaction:
+        raise CatalogueError(detail=f"transaction {number} was never opened")
+    for name, rows in fields["messages"].items():
+        topic = draft.topic(name)
+        for row in rows:
+            if not isinstance(row, list) or len(row) != 3:
+                raise CatalogueError(detail=f"{row!r:.100} are no messages of a transaction")
+            _decide(topic, row[0], [row[1:]], committed)
+    for row in fields["acknowledged"]:
+        if not isinstance(row, list) or len(row) != 3 or not is_integer(row[0]):
+            raise CatalogueError(detail=f"{row!r:.100} are no acknowledgements")
+    _settle(draft, fields["settled"])
+    draft.ended[number] = EndedTransaction(
+        number, committed, fields["ended_ms"], fields["acknowledged"]
+    )
+    _forget_ended(draft)
+
+
+def _decide(topic: TopicRecord, ledger_id: object, runs: list[Any], committed: bool) -> None:
+    """Messages of a ledger are those of a transaction that has ended."""
+    ledger = next((each for each in topic.ledgers if each.ledger_id == ledger_id), None)
+    if ledger is None:
+        raise CatalogueError(detail=f"topic {topic.name} has no ledger {ledger_id!r}")
+    for run in runs:
+        if not isinstance(run, list) or len(run) != 2 or not all(map(is_integer, run)) or (
+            not 0 <= run[0] < run[1]
+        ):  # fmt: skip
+            raise CatalogueError(detail=f"{run!r:.100} are no messages of a ledger")
+    if committed and ledger.state == LEDGER_SEALED:
+        return
+    known = topic.committed if committed else topic.aborted
+    known[ledger.ledger_id] = joined_runs([*known.get(ledger.ledger_id, ()), *runs])
+
+
+def joined_runs(runs: list[list[int]]) -> list[list[int]]:
+    """The runs, ascending, those that touch as one."""
+    found: list[list[int]] = []
+    for first, end in sorted(runs):
+        if found and first <= found[-1][1]:
+            found[-1] = [found[-1][0], max(found[-1][1], end)]
+        else:
+            found.append([first, end])
+    return found
+
+
+def _abort_messages(draft: CatalogueDraft, fields: Operation) -> None:
+    _decide(draft.topic(fields["topic"]), fields["ledger_id"], fields["runs"], False)
+
+
+def _settle_transactions(draft: CatalogueDraft, fields: Operation) -> None:
+    """numbers: transactions of which all cursors keep what was acknowledged. cursor_ids: cursors
+    that keep what all transactions acknowledged."""
+    _settle(draft, fields["numbers"])
+    cursor_ids = set(fields["cursor_ids"])
+    for each in list({**draft.state.ended, **draft.ended}.values()) if cursor_ids else ():
+        if each is not None and any(row[0] in cursor_ids for row in each.acknowledged):
+            left = [row for row in each.acknowledged if row[0] not in cursor_ids]
+            draft.ended[each.number] = EndedTransaction(
+                each.number, each.committed, each.ended_ms, left
+            )
+    _forget_ended(draft)
+
+
+def _settle(draft: CatalogueDraft, numbers: list[int]) -> None:
+    for number in numbers:
+        known = draft.ended.get(number) or draft.state.ended.get(number)
+        if known is not None and known.acknowledged:
+            draft.ended[number] = EndedTransaction(number, known.committed, known.ended_ms, [])
+
+
+def _forget_ended(draft: CatalogueDraft) -> None:
+    """Outcomes are kept for who asks once more."""
+    ended = {**draft.state.ended, **draft.ended}
+    for number in list(ended)[:-ENDED_KEPT]:
+        if ended[number] is not None and not ended[number].acknowledged:
+            draft.ended[number] = None
 
 
 def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
@@ -646,6 +745,29 @@ TOPIC_OPERATIONS: dict[str, Any] = {
     ),
     "remove_subscription": (_remove_subscription, {"topic": "text", "name": "text"}, {}),
     # ledgers: by topic, rows as `_attached` reads them. forgotten: applications too long ago.
+    "reserve_transactions": (_reserve_transactions, {"next_transaction": "count"}, {}),
+    "end_transaction": (
+        _end_transaction,
+        {
+            "number": "count",
+            "committed": "flag",
+            "ended_ms": "integer",
+            "messages": "rows",
+            "acknowledged": "list",
+            "settled": "list",
+        },
+        {},
+    ),
+    "settle_transactions": (
+        _settle_transactions,
+        {"numbers": "list"},
+        {"cursor_ids": ("list", [])},
+    ),
+    "abort_messages": (
+        _abort_messages,
+        {"topic": "text", "ledger_id": "id", "runs": "list"},
+        {},
+    ),
     "attach_ledgers": (
         _attach_ledgers,
         {"application": "text", "batch_id": "count", "attached_ms": "integer", "ledgers": "rows"},

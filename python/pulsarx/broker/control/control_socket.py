@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
 
 SOCKET_NAME = "control.sock"
-GUEST_PROTOCOL = 5  # how processes that share a folder talk; see processes/
+GUEST_PROTOCOL = 6  # how processes that share a folder talk; see processes/
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
 _AT_ONCE_MAX = 8  # requests; others wait in the backlog

@@ -22,12 +22,14 @@ from pulsarx.options.argument_check import INT64_MAX
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.ledgers.aborted_messages import AbortedByCatalogue, AbortedMessages
     from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
     from pulsarx.topic_name import TopicName
 
@@ -35,6 +37,7 @@ Position = tuple[int, int]
 LATEST = INT64_MAX  # ledger of the id that stands for the end
 ENTRY_BATCH = 1  # flags of a frame: its entry is a batch,
 ENTRY_CHUNK = 8  # or a chunk of a message
+ENTRY_TRANSACTION = 64  # it is of a transaction
 NO_IDS: frozenset[int] = frozenset()
 
 
@@ -125,6 +128,8 @@ class LedgerList:
     )
 
     indexes: LedgerIndexes
+    aborted: AbortedMessages | AbortedByCatalogue
+    tail: Any
 
     def __init__(self, name: TopicName, catalogue: Catalogue) -> None:
         self.name: str = name.full
@@ -446,11 +451,13 @@ class LedgerList:
         return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
 
     def end_position(self) -> Position:
-        """The position behind the last published message."""
+        """The position behind the last message that readers may see."""
         ledgers = self.ledgers()
         if not ledgers:
             return (0, 0)
-        return (ledgers[-1].ledger_id, self.published_counts(ledgers[-1])[1])
+        held = self.tail.held_ledger_id()  # what is behind is not seen either
+        last = next((each for each in ledgers if each.ledger_id == held), ledgers[-1])
+        return (last.ledger_id, self.published_counts(last)[1])
 
     def position_before(self, position: Position, count: int) -> Position:
         """The position so many messages in front of one; the first one, where there are fewer."""
@@ -635,10 +642,15 @@ class LedgerList:
             try:
                 file, end = self.file_and_end(ledger)
                 frame = file.frame(file.find_entry(entries - 1, end), end)
+                while frame is not None and self.is_aborted(ledger.ledger_id, frame):
+                    entries = frame["entry_id"]
+                    frame = file.frame(file.find_entry(entries - 1, end), end) if entries else None
             except LedgerTrimmed:
                 continue
             except errors.CorruptDataError:
                 pass  # its readers are told
+            if entries == 0:
+                continue
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1
@@ -648,6 +660,12 @@ class LedgerList:
                 first = self._first_chunk(ledger, entries - 1)
             return last if first is None else message_id_with_first_chunk(last, first)
         return MessageId()
+
+    def is_aborted(self, ledger_id: int, frame: dict[str, int]) -> bool:
+        """Whether an entry is of a transaction that was aborted: nobody sees it."""
+        return bool(frame["flags"] & ENTRY_TRANSACTION) and self.aborted.hides(
+            ledger_id, frame["first_message"]
+        )
 
     def first_chunk_of(self, message_id: MessageId) -> MessageId | None:
         """The first chunk of an id that does not say it; see _first_chunk."""

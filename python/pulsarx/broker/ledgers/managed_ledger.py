@@ -32,6 +32,7 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve
+from pulsarx.broker.ledgers.aborted_messages import AbortedMessages, kept_runs, runs_without
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.broker.ledgers.ledger_list import (
@@ -92,6 +93,7 @@ class ManagedLedger(LedgerList):
         "before_first",
         "has_begun",
         "is_unloaded",
+        "aborted",
         "lock",
         "runtime",
         "tail",
@@ -142,6 +144,8 @@ class ManagedLedger(LedgerList):
         for ledger in listed:
             if ledger.state != "sealed":
                 self._recover(ledger)
+        record = self.record()
+        self.aborted = AbortedMessages(self.tail, {} if record is None else kept_runs(record))
         # Whatever has a greater id came since this was opened.
         self._opened_at = record.removed_ledger_id if record else 0
         if listed:
@@ -524,6 +528,10 @@ class ManagedLedger(LedgerList):
     # Sealing --------------------------------------------------------------------------------------
 
     def _seal_later(self, writer: LedgerWriter) -> None:
+        if writer.is_held:  # sealed when no transaction is open
+            with self.lock:
+                self._unsealed += (writer,)
+            return
         try:
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
@@ -635,7 +643,12 @@ class ManagedLedger(LedgerList):
             index = self.indexes.note(ledger, file, recovery.end)
             damaged = recovery.damaged_entries > 0
             sealing = self._sealing(ledger.ledger_id, summary, index, damaged=damaged)
-            self.runtime.catalogue.commit([sealing])
+            record = self.catalogue.state.topics[self.name]
+            committed = record.committed.get(ledger.ledger_id, [])
+            # Transactions that were open ended with their process.
+            left = runs_without(recovery.transacted, committed)
+            aborting = [changes.abort_messages(self.name, ledger.ledger_id, left)] if left else []
+            self.runtime.catalogue.commit([*aborting, sealing])
             life_log.info(
                 "%s: recovered ledger %d: %d entries, %d messages",
                 self.name, ledger.ledger_id, summary.entry_count, summary.message_count,
@@ -826,6 +839,7 @@ class ManagedLedger(LedgerList):
             *(each for each in removed if each not in aside and not records[each].merged_id)
         )
         self._remove_merged(emptied)
+        self.aborted.forget(removed)
         return removed
 
     def _remove_merged(self, merged_ids: list[int]) -> None:
@@ -937,6 +951,12 @@ class ManagedLedger(LedgerList):
             for writer in list(self._writers.values()):
                 fence(writer)
                 try:
+                    if writer.is_held:
+                        # Sealed, all in it would count, and of a transaction it is not known
+                        # whether it was committed. The next owner goes by the catalogue.
+                        if self.runtime.durability != "os":
+                            writer.flush()
+                        continue
                     self._commit(self._seal(writer))
                     self._release(writer)
                 except Exception as error:

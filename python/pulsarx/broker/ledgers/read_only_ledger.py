@@ -9,6 +9,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
+from pulsarx.broker.ledgers.aborted_messages import AbortedByCatalogue
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.broker.ledgers.ledger_list import (
@@ -46,12 +47,18 @@ POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 class _Recovered:
     """How far a ledger was whole. ends: of the owner that was seen to live then; None: of none."""
 
-    __slots__ = ("ends", "entries", "messages", "span")
+    __slots__ = ("ends", "entries", "messages", "span", "transacted")
 
     def __init__(
-        self, span: LedgerSpan, entries: int, messages: int, ends: PublishedEnds | None
+        self,
+        span: LedgerSpan,
+        entries: int,
+        messages: int,
+        ends: PublishedEnds | None,
+        transacted: list[list[int]],
     ) -> None:
         self.span = span
+        self.transacted = transacted  # messages of transactions: first, and behind the last
         self.entries, self.messages = entries, messages
         self.ends = ends
 
@@ -68,6 +75,8 @@ class ReadOnlyLedger(LedgerList):
         self.broker = broker
         self.indexes: LedgerIndexes = LedgerIndexes(self, {})
         self.tail: Any = LedgerTail(self, self.partition)
+        self.tail.aborted = None  # the next is asked
+        self.aborted = AbortedByCatalogue(self.record, broker.refresh, self._left)
         self._recovered: dict[int, _Recovered] = {}
         self._listen()
 
@@ -224,6 +233,11 @@ class ReadOnlyLedger(LedgerList):
                 break
         return found
 
+    def _left(self, ledger_id: int) -> list[list[int]] | None:
+        """See AbortedByCatalogue."""
+        found = self._recovered.get(ledger_id)
+        return None if found is None else found.transacted
+
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         if ledger.state == "sealed":
             return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), *ends_of(ledger))
@@ -312,7 +326,7 @@ class ReadOnlyLedger(LedgerList):
             entries = max(recovery.entry_count, known[1])
             messages = max(recovery.message_count, known[2])
             span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end, entries, messages)
-            found = _Recovered(span, entries, messages, ends)
+            found = _Recovered(span, entries, messages, ends, recovery.transacted)
             self._recovered[ledger.ledger_id] = found
         return found
 
@@ -379,3 +393,21 @@ class ReadOnlyLedger(LedgerList):
             "it comes there",
             self.name, ledger.ledger_id, errors.detail_of(error), published_messages(messages),
         )  # fmt: skip
+
+
+class WrittenLedger(ReadOnlyLedger):
+    """The ledgers of a topic as far as they are written, in transactions or not, whatever became of
+    those: to find what a producer has stored."""
+
+    def __init__(self, broker: FolderView, record: TopicRecord, written: list[list[int]]) -> None:
+        """written: as the owner says it, OpenTransactions.written."""
+        super().__init__(broker, record)
+        self.tail.aborted = {}
+        self._written = {each[0]: each[1:] for each in written}
+
+    def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
+        written = self._written.get(ledger.ledger_id)
+        if written is None or ledger.state == "sealed":
+            return super().make_span(ledger)
+        file = self._open(ledger, growing=True)
+        return LedgerSpan.sealed(ledger.ledger_id, file, *written)

@@ -444,7 +444,8 @@ class Planner:
         from_ms: int | None,
         until_ms: int | None,
     ) -> list[Piece]:
-        """The contribution of a ledger: one piece, or none."""
+        """The contribution of a ledger: one piece, or none; several where messages of aborted
+        transactions lie between them."""
         count = self._published(ledgers, ledger)
         first = begin[1] if ledger.ledger_id == begin[0] else 0
         until = stop[1] if ledger.ledger_id == stop[0] else count
@@ -464,7 +465,10 @@ class Planner:
             piece.start_at_time(from_ms)
         if until_ms is not None and piece.first < piece.until:
             piece.stop_at_time(until_ms)
-        return [piece] if piece.first < piece.until else []
+        if piece.first >= piece.until:
+            return []
+        aborted = ledgers.aborted.in_ledger(ledger.ledger_id)
+        return piece.without(aborted) if aborted else [piece]
 
     def _ranges(
         self,

@@ -119,6 +119,23 @@ class Piece:
     def part(self, first: int, until: int, offset: int, end: int) -> Piece:
         return Piece(self.ledgers, self.ledger, first, until, offset, end, self._file)
 
+    def without(self, runs: list[tuple[int, int]]) -> list[Piece]:
+        """The parts that are left without runs of messages, which are whole entries, ascending."""
+        parts = []
+        rest = self
+        for first, until in runs:
+            if until <= rest.first or first >= rest.until:
+                continue
+            if first > rest.first:
+                before = rest.part(rest.first, rest.until, rest.offset, rest.end)
+                before.stop_at(first)
+                parts.append(before)
+            if until >= rest.until:
+                return parts
+            rest = rest.part(rest.first, rest.until, rest.offset, rest.end)
+            rest.start_at(until)
+        return [*parts, rest]
+
     # Cutting --------------------------------------------------------------------------------------
 
     def cut_by_bytes(self, bytes_max: int) -> list[Piece]:

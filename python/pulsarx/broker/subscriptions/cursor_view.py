@@ -55,9 +55,21 @@ def opened_cursor(
         sync_tracker(tracker, ledgers, None)  # its owner says what did not survive
         if _is_new(tracker) and record.initial_ledger_id in tracker.ledger_ids:
             tracker.reset(record.initial_ledger_id, record.initial_message)
+        _pass_aborted(tracker, ledgers)
         yield tracker
     finally:
         tracker.close()
+
+
+def _pass_aborted(tracker: AckTracker, ledgers: LedgerList) -> None:
+    """Count what was aborted as acknowledged, as the owner and the next one do."""
+    known = set(tracker.ledger_ids)
+    for ledger in ledgers.ledgers():
+        aborted = ledgers.aborted.in_ledger(ledger.ledger_id) if ledger.ledger_id in known else ()
+        messages = ledgers.published_counts(ledger)[1] if aborted else 0
+        for first, end in aborted:
+            if first < messages:
+                tracker.acknowledge_messages(ledger.ledger_id, first, min(end, messages) - first)
 
 
 def _is_new(tracker: AckTracker) -> bool:

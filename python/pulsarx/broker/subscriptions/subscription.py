@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
+from pulsarx._pycore.dispatch import transaction_steps
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
@@ -55,12 +57,14 @@ _BEHIND_ALL = (1 << 64) - 1  # no ledger has this id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
     from pulsarx._pycore.ground.interval_job import IntervalJob
     from pulsarx.broker.catalogue.records import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
+    from pulsarx.broker.ledgers.aborted_messages import Run
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.policies.message_policies import MessagePolicies
     from pulsarx.broker.runtime import BrokerRuntime
@@ -98,6 +102,7 @@ class Subscription:
         self.flush: IntervalJob = runtime.after_flush_interval(tracker.flush)
         losses = CountedLosses(name, runtime.background, self.flush, topic.trim)
         losses.runtime = runtime
+        losses.owner = weakref.ref(self)
         self.core: Any = SubscriptionCore(tracker, runtime.clock, losses)
         if record is not None and record.properties:
             self.use_properties(record.properties)
@@ -325,13 +330,23 @@ class Subscription:
                 add = partial(add_survivors, self.tracker, self.topic.ledger, position)
                 self.core.locked(add)
             try:
-                if self.topic.ledger.ledgers() or position[0] in self.tracker.ledger_ids:
-                    self.dispatcher.reset(*position)
-                else:  # nothing was published that could count as acknowledged
-                    self.dispatcher.move(*position)
+                with self._forgetting_transactions():
+                    if self.topic.ledger.ledgers() or position[0] in self.tracker.ledger_ids:
+                        self.dispatcher.reset(*position)
+                    else:  # nothing was published that could count as acknowledged
+                        self.dispatcher.move(*position)
+                aborted = self.topic.ledger.aborted.all_passed()
+                if aborted:
+                    self.pass_aborted(aborted)
             finally:  # a seek that failed begins to read anew as well
                 self.dispatcher.settled()
                 self.topic.ledger.tail.wake()
+
+    def _forgetting_transactions(self) -> AbstractContextManager[None]:
+        """What transactions acknowledged is not applied again behind a seek."""
+        if not self.runtime.catalogue.state.next_transaction:
+            return nullcontext()  # there never was one
+        return self.runtime.transactions.moving(self)
 
     def acknowledge_before(self, position: Position, *, expired: bool = False) -> bool:
         """Acknowledge everything before the position, durably; False: it was before. Consumers that
@@ -363,6 +378,23 @@ class Subscription:
             moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
         self.tracker.flush()
         return moved
+
+    def pass_aborted(self, runs: list[Run]) -> None:
+        """Acknowledge messages of aborted transactions, which no reader sees: ledger id, first, and
+        behind the last, of each run."""
+        self.ledger_changed()  # one of them may have come a moment ago
+
+        def acknowledge() -> None:
+            if self.tracker.closed:
+                return
+            known = set(self.tracker.ledger_ids)
+            for ledger_id, first, end in runs:
+                if ledger_id in known:
+                    self.dispatcher.acknowledge_between(ledger_id, first, end)
+
+        self.core.locked(acknowledge)
+        self.dispatcher.settled()
+        self.flush.arm()
 
     def expire(self, before_ms: int) -> bool:
         """Acknowledge what was published before a time, up to the first entry that was not; False:
@@ -548,6 +580,10 @@ class Subscription:
         }
         now_ms = self.runtime.clock.now_ms()
         found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
+        held = self.topic.ledger.tail.transactions
+        if held is not None:  # as in Pulsar, what waits for open transactions is in the backlog
+            found["msg_backlog"] += held.held_messages()
+            found["backlog_size"] += held.held_size()
         found |= self.dispatcher.statistics()
         found["msg_out_counter"] = self.core.given_messages
         found["bytes_out_counter"] = self.core.given_size
@@ -565,6 +601,47 @@ class Subscription:
         found: dict[str, Any] = {"subscription_properties": dict(self.properties)}
         names = ("filter_accepted_msg_count", "filter_rejected_msg_count")
         return found | dict(zip(names, counts, strict=True))
+
+    # Transactions ---------------------------------------------------------------------------------
+
+    def transaction_acks(self, transaction: object) -> dict[str, Any]:
+        """The acknowledgements that a transaction has pending here, for a record: "individual", a
+        list of [ledger id, first ordinal, count], and "cumulative", [ledger id, ordinal of the
+        first message that is not], or None. The transaction adds none here from now on."""
+        found: dict[str, Any] = transaction_steps.transaction_acks(self.core, transaction)
+        return found
+
+    def open_transaction(self) -> object:
+        """A transaction that has acknowledgements pending here; None: none has."""
+        return transaction_steps.open_transaction(self.core)
+
+    def commit_transaction(self, transaction: object) -> None:
+        """Acknowledge what the transaction did, in one step. Nothing when it did nothing here, and
+        when the subscription is closed or removed. What it raises leaves the rest pending: it may
+        be called again."""
+        if transaction_steps.commit_transaction(self.core, transaction):
+            self._acknowledged()
+
+    def abort_transaction(self, transaction: object) -> None:
+        """Have what the transaction acknowledged delivered again, counted; like commit_transaction.
+        Shared and Key_Shared: to any consumer. Exclusive and Failover: in order, before anything
+        else, as far as it was delivered; to a consumer of another process with all behind it."""
+        transaction_steps.abort_transaction(self.core, transaction)
+
+    def reopen_transaction(self, transaction: object) -> None:
+        """Nothing came of its end: it may acknowledge more here."""
+        transaction_steps.reopen_transaction(self.core, transaction)
+
+    def apply_acks(self, data: dict[str, Any]) -> None:
+        """Acknowledge what transaction_acks answered: of a record that may be applied already."""
+        transaction_steps.apply_acks(self.core, data)
+        self._acknowledged()
+
+    def _acknowledged(self) -> None:
+        """Many messages were acknowledged, by no consumer."""
+        self.touch()
+        self.flush.arm()
+        self.runtime.background.post(self.topic.trim)
 
     # Life -----------------------------------------------------------------------------------------
 

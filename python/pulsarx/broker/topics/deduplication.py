@@ -190,7 +190,9 @@ class Deduplication:
             if self._closed:
                 return
             self._counter.start()
-            position = self._ledger.end_position()  # first: what is ahead of it is read again
+            # First: what is ahead of it is read again, as is what is of open transactions, which
+            # rows leave out.
+            position = self._ledger.end_position()
             self._forget_silent()
             rows = [[name, *each.row()] for name, each in self._producers.items()]
             if self._path is not None:

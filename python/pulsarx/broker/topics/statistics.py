@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _RATES = ("msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out")
 _HELD = ("held_by_leases_ledgers", "held_by_leases_size")
+_TRANSACTIONS = ("ongoing_txn_count", "aborted_txn_count", "committed_txn_count")
 _LATEST = ("last_offload_success_timestamp", "last_offload_failed_timestamp")
 
 
@@ -48,6 +49,9 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     record = topic.ledger.record()
     publishers = topic.publisher_statistics()
     published = topic.published_since_opened()
+    known = topic.tail.transactions
+    if known is not None and topic.rates is not None:
+        published = published[0] + known.held_messages(), published[1] + known.held_size()
     held = topic.held_by_leases
     found: dict[str, Any] = {
         "topic": topic.name,
@@ -75,11 +79,21 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "publishers": publishers,
         "chunked_message_rate": _chunked_rate(publishers),
         "publish_rate_limited_times": topic.publish_rate_limited_times,
+        **dict(zip(_TRANSACTIONS, _transaction_counts(topic))),
         "subscriptions": subscriptions,
         "readers": topic.reader_statistics(),
     }
     _add_rates(topic.rates, found)
     return found
+
+
+def _transaction_counts(topic: TopicView) -> tuple[int | None, int | None, int | None]:
+    """Transactions with messages here that are open; that were aborted, and committed, since the
+    topic was opened."""
+    if topic.rates is None:
+        return None, None, None
+    known = topic.tail.transactions
+    return (0, 0, 0) if known is None else (len(known), known.aborted_count, known.committed_count)
 
 
 def _add_rates(rates: TopicRates | None, found: dict[str, Any]) -> None:
@@ -146,6 +160,7 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "publish_rate_limited_times": _sum_known(
             [each["publish_rate_limited_times"] for each in partitions]
         ),
+        **{name: _sum_known([each[name] for each in partitions]) for name in _TRANSACTIONS},
         "subscriptions": subscriptions,
         "partitions": {each["topic"]: each for each in partitions},
     }

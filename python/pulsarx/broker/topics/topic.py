@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
     from pulsarx.broker.topics.deduplication import Deduplication
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.broker.topics.topic_transactions import TopicTransactions
     from pulsarx.topic_name import TopicName
 
 
@@ -79,6 +80,8 @@ class Topic(BrokerTopic):
             made = self._subscription(each.name, each, tracker)
             made.last_active_ms = self.last_active_ms
             self.subscriptions[each.name] = made
+            self.transactions.catch_up(made)
+        self.ledger.aborted.passed_over = self.transactions.pass_over
         if self.subscriptions and not self.ledger.has_begun:
             self.ledger.before_first = self.keep_cursors
 
@@ -105,6 +108,11 @@ class Topic(BrokerTopic):
     @property
     def compaction(self) -> TopicCompaction:
         found: TopicCompaction = self._part("compaction")
+        return found
+
+    @property
+    def transactions(self) -> TopicTransactions:
+        found: TopicTransactions = self._part("transactions")
         return found
 
     @property
@@ -246,6 +254,7 @@ class Topic(BrokerTopic):
         tracker = self.cursors().create_non_durable(name, position)
         made = self._non_durable[name] = self._subscription(name, None, tracker)
         made.ledger_changed()  # as in create_subscription
+        self.transactions.catch_up(made)
         return made
 
     def take_back(self, subscription: Subscription) -> None:
@@ -291,6 +300,7 @@ class Topic(BrokerTopic):
         self.touch()
         # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
+        self.transactions.catch_up(made)
         return made
 
     def keep_cursors(self) -> None:
@@ -490,7 +500,8 @@ class Topic(BrokerTopic):
     def truncate(self) -> list[int]:
         """Acknowledge on every subscription what is there, and remove it, whatever retention says,
         with what compaction left; the ids of the ledgers that went. A leased one stays, with those
-        behind it. What is published meanwhile stays."""
+        behind it. What is published meanwhile stays. NotAllowedError: transactions are open."""
+        self.transactions.check_none("truncate")
         last_id = self.ledger.cut()
         self.runtime.background.wait()  # for ledgers that are just being sealed
         with self.lock:
@@ -573,6 +584,19 @@ def _new_offload(topic: Topic) -> TopicOffload:
     return TopicOffload(topic.runtime, topic.ledger)
 
 
+def _new_transactions(topic: Topic) -> TopicTransactions:
+    from pulsarx.broker.topics.topic_transactions import TopicTransactions
+
+    return TopicTransactions(
+        topic.runtime,
+        topic.ledger,
+        topic.lock,
+        topic.all_subscriptions,
+        topic.trim_soon,
+        lambda: topic.trimming.no_longer_held(),
+    )
+
+
 def _new_backlog_limits(topic: Topic) -> BacklogLimits:
     return BacklogLimits(topic.name, topic.runtime, topic.ledger, topic.durable_subscriptions)
 
@@ -582,5 +606,6 @@ _PARTS: dict[str, Callable[[Topic], Any]] = {
     "backlog_limits": _new_backlog_limits,
     "compaction": _new_compaction,
     "offload": _new_offload,
+    "transactions": _new_transactions,
     "trimming": _new_trimming,
 }

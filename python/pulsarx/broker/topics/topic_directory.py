@@ -510,6 +510,7 @@ class TopicDirectory:
             if self._topics.get(topic.name) is not topic:
                 return
             try:
+                topic.transactions.check_none("unload")
                 topic.close_to_newcomers(False)
             except errors.NotAllowedError:
                 return

@@ -41,6 +41,7 @@ class Trimming:
         "_runtime",
         "_timer",
         "_topic",
+        "_was_held",
         "held_by_leases",
     )
 
@@ -69,12 +70,18 @@ class Trimming:
         self._everyone = everyone
         self._timer: Timer | None = None
         self._closed = False
+        self._was_held = False  # by an open transaction, at the last look
         # How many ledgers, and bytes, only leases kept from going at the last look.
         self.held_by_leases: tuple[int, int] = (0, 0)
 
     def soon(self) -> None:
         """Trim in the background."""
         self._runtime.background.post(self.run)
+
+    def no_longer_held(self) -> None:
+        """A transaction has ended: trim what it may have kept."""
+        if self._was_held:
+            self.soon()
 
     def make_room(self) -> None:
         """The device is full: trim in the background, the last ledger, too; also the open one,
@@ -103,8 +110,10 @@ class Trimming:
         the device is full there is no room for that."""
         self._ledger.seal_again()
         with self._lock:
-            if self._closed:
-                return []
+            if self._closed or self._ledger.tail.entries_held():
+                self._was_held = True
+                return []  # it is looked again when no transaction is open
+            self._was_held = False
             spared_ms = self._runtime.trims_from_ms - self._runtime.clock.now_ms()
             if spared_ms > 0:
                 if self._timer is None:

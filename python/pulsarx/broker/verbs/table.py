@@ -25,6 +25,7 @@ from pulsarx.broker.verbs import (  # noqa: F401 (what they declare is in VERBS)
     tenants,
     topic_subscriptions,
     topics,
+    transactions,
 )
 from pulsarx.broker.verbs.verb import VERBS
 from pulsarx.topic_name import TopicName

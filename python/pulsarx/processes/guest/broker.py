@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import SystemClock
+    from pulsarx.processes.guest.transactions import GuestTransactions
     from pulsarx.topic_name import TopicName
 
     Values = dict[str, Any]
@@ -112,6 +113,7 @@ class GuestBroker(ReadOnlyBroker):
         self._resuming = JobQueue("pulsarx-resume")  # brings members to the next connection
         self.post: Callable[[Callable[[], object]], object] = self.background.post
         self._schemas = GuestSchemas(self)
+        self._transactions: GuestTransactions | None = None  # made with the first
         self.topics: GuestTopics = GuestTopics(self)
         self.producers: WeakList = WeakList()  # GuestProducer
         self.members: WeakList = (
@@ -187,14 +189,15 @@ class GuestBroker(ReadOnlyBroker):
     def ask(self, name: str, **values: Any) -> Values:
         """The answer of the owner to a command that may be repeated, and is while owners come and
         go. Raises what it answers. Timeout: it does not answer, and may have done it."""
-        found: Values = self._asked(name, lambda connection: connection.request(name, **values))
+        found: Values = self.asked(name, lambda connection: connection.request(name, **values))
         return found
 
     def ask_verb(self, verb: str, **arguments: Any) -> Any:
         """Like `ask`, for a verb of the session."""
-        return self._asked(verb, lambda connection: connection.perform(verb, arguments))
+        return self.asked(verb, lambda connection: connection.perform(verb, arguments))
 
-    def _asked(self, what: str, ask: Callable[[GuestConnection], Any]) -> Any:
+    def asked(self, what: str, ask: Callable[[GuestConnection], Any]) -> Any:
+        """Like `ask`, for what may be asked of a connection."""
         deadline = Deadline(self.timeout_seconds * 1000)
         while True:
             connection = self.live(deadline)
@@ -515,6 +518,15 @@ class GuestBroker(ReadOnlyBroker):
     @property
     def schemas(self) -> GuestSchemas:
         return self._schemas
+
+    @property
+    def transactions(self) -> GuestTransactions:
+        """See BrokerRuntime."""
+        if self._transactions is None:
+            from pulsarx.processes.guest.transactions import GuestTransactions
+
+            self._transactions = GuestTransactions(self)
+        return self._transactions
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         """The answer of a verb. A call of the control plane. See ask_owner."""

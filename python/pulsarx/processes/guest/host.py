@@ -51,6 +51,9 @@ if TYPE_CHECKING:
         def ask_verb(self, verb: str, **arguments: Any) -> Any:
             """Like `ask`, for a verb of the session."""
 
+        def asked(self, what: str, ask: Callable[[GuestConnection], Any]) -> Any:
+            """Like `ask`, for what may be asked of a connection."""
+
         def lookup(self, name: TopicName, *, create: bool = True) -> Any:
             """Like Broker.lookup."""
 

@@ -11,7 +11,7 @@ from pulsarx._pycore.ground.locks import Event, Lock, RLock
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.stored_entries import stored_entries
 from pulsarx._pycore.wire.hot_commands import send_encode
-from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger, WrittenLedger
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
 from pulsarx.clock import Deadline
@@ -285,6 +285,7 @@ class GuestProducer:
                 broker.timeout_seconds * 1000,
                 broker.unserved,
             )
+            made.transacts_in = broker if self.topic.keeps_messages else None
             made.resume(self._connection.link, self._number, [], None, self._is_compared)
             self._connection.tell_of_receipts(self._number, made.confirmed)
             self._publisher = made
@@ -444,7 +445,7 @@ class GuestProducer:
                 self._record()
             self._register_again(connection)
             if publisher is not None:
-                stored, unknown = self._stored()
+                stored, unknown = self._stored(self._written(connection))
         except (
             errors.ProducerBlockedQuotaExceededError,
             errors.Timeout,
@@ -503,9 +504,20 @@ class GuestProducer:
                     raise
             wait.wait(_AGAIN_SECONDS)
 
-    def _stored(self) -> tuple[list[tuple[bytes, int, int]], Exception | None]:
+    def _written(self, connection: GuestConnection) -> list[list[int]]:
+        """How far the ledgers are written behind open transactions."""
+        publisher = self._publisher
+        assert publisher is not None
+        if not publisher.is_pending or not self.topic.keeps_messages:
+            return []
+        found: list[list[int]] = connection.perform("guest.written", {"topic": self.topic.name})
+        return found
+
+    def _stored(
+        self, written: list[list[int]]
+    ) -> tuple[list[tuple[bytes, int, int]], Exception | None]:
         """The messages that it has stored behind the last confirmed one, and an error where that
-        cannot be told any more."""
+        cannot be told any more. written: see WrittenLedger."""
         publisher = self._publisher
         assert publisher is not None
         if not publisher.is_pending or not self.topic.keeps_messages:
@@ -513,7 +525,7 @@ class GuestProducer:
         broker = self.topic.host
         broker.refresh()
         record = self._record()
-        ledger = ReadOnlyLedger(broker, record)  # without what is known of the last owner's
+        ledger = WrittenLedger(broker, record, written)  # without what is known of the last owner's
         place, last = self._start, publisher.last_confirmed
         if last is not None:
             place = (last[0], 0)
@@ -539,8 +551,13 @@ class GuestProducer:
                 detail=f"the producer: its topic {self.topic.name} was deleted"
             )
         if self._publisher is not None:
+            written: list[list[int]] = []
             try:
-                stored, _ = self._stored()
+                written = self._written(connection)
+            except errors.PulsarException:
+                pass  # it closes, or has hung up
+            try:
+                stored, _ = self._stored(written)
             except errors.PulsarException:
                 stored = []
             # Without a link: what is sent meanwhile would end the connection, as of nobody there.

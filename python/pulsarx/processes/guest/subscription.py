@@ -3,6 +3,7 @@ it: what the owner is asked for, and what it says."""
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 from pulsarx import errors
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
     from pulsarx.options.consumer_policies import KeySharedPolicy
     from pulsarx.processes.guest.connection import Connection
     from pulsarx.topic_name import TopicName
@@ -134,6 +136,7 @@ class GuestSubscription(AttachedConsumer):
             self.settler.settle,
             _CompactedSource(topic) if request.read_compacted else None,
         )
+        self.dispatcher.transact_there = weakref.WeakMethod(self._acknowledge_in)
         self._connection.tell_of_runs(self._id, self.dispatcher)
         topic.members.add(self)
         if self._connection.is_lost:
@@ -228,6 +231,23 @@ class GuestSubscription(AttachedConsumer):
                 if not connection.is_lost:
                     raise
             self._await_resumption(connection)
+
+    def _acknowledge_in(
+        self,
+        transaction: BrokerTransaction,
+        runs: list[tuple[int, int, int]] | None,
+        ledger_id: int = 0,
+        end: int = 0,
+    ) -> None:
+        """Acknowledge messages in a transaction; runs None: everything before one of a ledger.
+        Raises what the owner refuses it with."""
+        transaction.require_of(self.topic.broker)
+        through = None if runs is not None else [ledger_id, end]
+        try:
+            self._ask("guest.acknowledge", number=transaction.number, runs=runs, through=through)
+        except errors.PulsarException as error:
+            transaction.fail(error)  # as where it collides in one process
+            raise
 
     def _await_resumption(self, lost: Connection) -> None:
         """Timeout: no process became the owner in time."""

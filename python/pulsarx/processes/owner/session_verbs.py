@@ -16,6 +16,7 @@ from pulsarx.processes.owner.consumer import (
     place_now,
     record_acknowledgement,
 )
+from pulsarx.processes.owner.transactions import GuestTransactions
 from pulsarx.processes.owner.watches import GuestTopicsWatch, GuestWatch
 from pulsarx.topic_name import TopicName
 
@@ -48,12 +49,16 @@ class SessionGuests:
         # Of topics that a guest reads itself, and of which there are.
         self._due = DueIds(self._wake)
         self._watches: dict[int, GuestWatch | GuestTopicsWatch] = {}
+        self._transactions = GuestTransactions(context, consumers)
+        producers.transaction_of = self._transactions.of
         self.verbs: dict[str, Callable[[Values], Any]] = {
             "guest.subscribe": self._subscribe,
             "guest.seek": self._seek,
             "guest.require_last": self._require_last,
             "guest.unsubscribe": self._unsubscribe,
             "guest.leave": self._leave,
+            "guest.acknowledge": self._acknowledge,
+            "guest.written": self._written,
             "guest.record": self._record,
             "guest.take_back": self._take_back,
             "guest.take_back_topics": self._take_back_topics,
@@ -62,6 +67,7 @@ class SessionGuests:
             "guest.watch_topics": self._watch_topics,
             "guest.arrived": self._has_arrived,
             "guest.is_idle": self._is_idle,
+            **self._transactions.verbs,
         }
 
     def deliver(self) -> None:
@@ -78,8 +84,10 @@ class SessionGuests:
                 self._watches.pop(number).close()
 
     def leave(self) -> list[Callable[[], object]]:
-        """The steps that end all watches, each to be taken though one before it fails."""
+        """The steps that end all watches and transactions, each to be taken though one before it
+        fails."""
         steps: list[Callable[[], object]] = [each.close for each in self._watches.values()]
+        steps += self._transactions.leave()
         self._watches = {}
         return steps
 
@@ -146,6 +154,22 @@ class SessionGuests:
     def _require_last(self, arguments: Values) -> None:
         consumer = self._guest(arguments)
         consumer.subscription.require_last(consumer.receiver)
+
+    def _acknowledge(self, arguments: Values) -> None:
+        """Acknowledge in a transaction."""
+        consumer = self._guest(arguments)
+        transaction = self._transactions.require(arguments["number"])
+        if arguments["through"] is not None:
+            consumer.acknowledge_through_in(transaction, *arguments["through"])
+        else:
+            consumer.acknowledge_in(transaction, [tuple(each) for each in arguments["runs"]])
+        consumer.due()  # it may have room for others
+
+    def _written(self, arguments: Values) -> list[list[int]]:
+        """How far ledgers are written that readers do not see all of: see OpenTransactions."""
+        transactions = self._context.kept_topic(arguments["topic"]).ledger.tail.transactions
+        written: list[list[int]] = [] if transactions is None else transactions.written()
+        return written
 
     def _unsubscribe(self, arguments: Values) -> None:
         consumer = self._guest(arguments)
