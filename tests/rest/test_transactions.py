@@ -208,7 +208,7 @@ def test_answers_are_those_of_pulsar(clocked: Administered) -> None:
     assert clocked.get(place) == {"startPosition": "2:0", "aborted": False}
     assert clocked.get(f"{PATH}/transactionBufferStats/public/default/t")["ongoingTxnSize"] == 1
     assert clocked.ask("POST", f"{PATH}/abortTransaction/0/0").status == 204
-    assert made.state().value == "OPEN"  # until it is used again
+    assert made.state() is pulsarx.TransactionState.OPEN  # until it is used again
 
 
 @pytest.mark.parametrize(

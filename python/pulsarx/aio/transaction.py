@@ -96,7 +96,7 @@ class Transaction:
 
 
 def _nothing() -> None:
-    """What a commit that is cancelled leaves is repeated, or ended by its deadline."""
+    """Do nothing: what a cancelled commit leaves is repeated, or ended by its deadline."""
 
 
 def plain(transaction: Transaction | Any) -> Any:

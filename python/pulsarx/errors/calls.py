@@ -265,6 +265,7 @@ class TransactionHasOperationFailed(PulsarException):
     """A send or an acknowledgement in the transaction failed: it was aborted, and not committed."""
 
     _text = "Pulsar error: TransactionHasOperationFailed"
+    _detail_in_text = True
 
 
 class TransactionNotFound(PulsarException):

@@ -326,6 +326,8 @@ class Forwarder:
         try:
             lag: int | None = self.source.lag(topic, self.subscription)
             return lag
+        except errors.Interrupted:
+            raise
         except errors.PulsarException as error:
             logger.debug("%s: its lag is not known: %r", topic, error)
             return None

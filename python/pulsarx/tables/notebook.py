@@ -38,6 +38,8 @@ def topics_html(topics: Any, tenants: Any, namespaces: Any) -> str:
     for name in names[:TOPICS]:
         try:
             stats = topics.stats(name)
+        except errors.Interrupted:
+            raise
         except errors.PulsarException as error:  # deleted meanwhile, or not readable
             rows.append((name, str(error), "", "", ""))
             continue

@@ -49,7 +49,7 @@ cdef class TransactionCore:
     cdef int end_send(self, object producer) except -1
 
     cdef int entered(self, object sender, int64_t published) except -1
-    """What a producer sends belongs to it from now on. published: its last sequence id."""
+    """Have what a producer sends belong to it from now on. published: its last sequence id."""
 
     cdef int left(self, object sender, int64_t published) except -1
     """And does not any more."""
@@ -59,7 +59,7 @@ cdef class TransactionCore:
 
 
 cdef TransactionCore transaction_of(object given)
-"""What a caller has given as one. TypeError: it is none."""
+"""The transaction that a caller has given. TypeError: it is none."""
 
 
 cdef class TransactionPart:

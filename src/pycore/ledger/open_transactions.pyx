@@ -62,7 +62,11 @@ cdef class TransactionCore:
                 quiet.wait()
 
     def tell_quiet(self, notify) -> None:
-        """Call notify() once when wait_for_sends would return; in whatever thread."""
+        """Call once when wait_for_sends would return.
+
+        Args:
+            notify: notify() is called, in whatever thread.
+        """
         if self.quiet is None:
             self.quiet = Latch()
         self.quiet.tell(notify)

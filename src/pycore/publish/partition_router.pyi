@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from pulsarx._pycore.ledger.open_transactions import TransactionCore
 from pulsarx._pycore.message.message_id import MessageId
 
 class PartitionRouter:
@@ -33,6 +34,8 @@ class PartitionRouter:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: TransactionCore | None = None,
     ) -> MessageId: ...
     def send_async(
         self,
@@ -47,4 +50,6 @@ class PartitionRouter:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: TransactionCore | None = None,
     ) -> None: ...

@@ -5,8 +5,8 @@ from typing import Any
 from pulsarx._pycore.ground.clock_core import ClockCore
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
-from pulsarx._pycore.message.message_id import MessageId
 from pulsarx._pycore.ledger.open_transactions import TransactionCore
+from pulsarx._pycore.message.message_id import MessageId
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 from pulsarx._pycore.publish.producer_sequences import ProducerSequences
 

@@ -81,7 +81,7 @@ def test_asking_over_http_loads_what_the_verbs_declare_and_no_broker() -> None:
     assert {name for name in of_broker if not f"{name}.".startswith(OF_VERBS)} <= (
         declared | packages
     )
-    assert len([name for name in loaded if name.startswith("pulsarx.")]) <= 67
+    assert len([name for name in loaded if name.startswith("pulsarx.")]) <= 68
     assert loaded.isdisjoint(f"pulsarx.{name}" for name in ("clock", "_core.ledger_read"))
     assert "pulsarx.broker.verbs.topics" in loaded
 

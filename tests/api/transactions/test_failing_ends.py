@@ -118,7 +118,8 @@ def test_a_commit_that_was_interrupted_is_aborted_at_its_deadline(
         with pytest.raises(errors.StorageError):
             transaction.commit()
     clock.advance(1.1)
-    wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
+    wait_until(lambda: is_over(client, transaction))
+    assert transaction.state() is TransactionState.TIME_OUT
     assert seen(client, "t") == [b"plain"]
 
 
@@ -193,9 +194,9 @@ def test_an_abort_whose_time_was_over_counts_when_it_is_done(
         clock.advance(1.1)
         inspect(client).broker.runtime.background.wait()
         assert coordinator.timeout_count == 0
-        assert transaction.state() is TransactionState.OPEN
+        assert transaction.state() is TransactionState.TIME_OUT
     clock.advance(1.1)
-    wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
+    wait_until(lambda: is_over(client, transaction))
     assert coordinator.timeout_count == 1
 
 

@@ -343,7 +343,7 @@ class Subscription:
                 self.topic.ledger.tail.wake()
 
     def _forgetting_transactions(self) -> AbstractContextManager[None]:
-        """What transactions acknowledged is not applied again behind a seek."""
+        """Acknowledgements of transactions are not applied again behind a seek."""
         if not self.runtime.catalogue.state.next_transaction:
             return nullcontext()  # there never was one
         return self.runtime.transactions.moving(self)

@@ -32,6 +32,7 @@ class BrokerTransaction(TransactionCore):
         self.number: int = number
         self.timeout_ms: int = timeout_ms
         self.opened_ms: int = runtime.clock.now_ms()
+        self.is_late: bool = False  # its deadline ended it
         self.timer: Any = None  # of the deadline; None: it is over, or the transaction
         self.joining = Lock()  # of the next, and of the end of is_open
         self.ending = RLock()  # one end of it at a time; in front of the coordinator's
@@ -80,8 +81,14 @@ class BrokerTransaction(TransactionCore):
                 "topic of another folder cannot take part in it"
             )
 
+    def time_out(self) -> None:
+        """Note that its deadline is over: it is aborted, now or as soon as the disk allows it."""
+        if not self.is_late:
+            self.is_late = True
+            self.has_timed_out()
+
     def has_timed_out(self) -> None:
-        """Note that its deadline was over: it was aborted."""
+        """Its deadline is over. Called once."""
 
     def reopen(self) -> None:
         """Note that nothing came of its end: it is open as before."""

@@ -160,6 +160,8 @@ class TransactionCoordinator:
             self._end(transaction, committed=False, timed_out=timed_out)
         except (errors.PulsarException, MemoryError) as error:
             if self._is_open(transaction):
+                if timed_out and transaction.asked is None:
+                    transaction.time_out()
                 life_log.info("transaction %s is ended later: %s", transaction,
                               errors.detail_of(error) or error)  # fmt: skip
                 again = partial(self.end_late, transaction, timed_out=timed_out)
@@ -199,7 +201,7 @@ class TransactionCoordinator:
                 attempt(partial(show_on, ledger))
             if timed_out and not was_asked and not decided:
                 self.timeout_count += 1
-                transaction.has_timed_out()
+                transaction.time_out()
                 life_log.info("transaction %s was aborted: %d ms were over", transaction,
                               transaction.timeout_ms)  # fmt: skip
         if decided != committed:
