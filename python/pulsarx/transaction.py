@@ -12,6 +12,7 @@ from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any
 
@@ -32,6 +33,10 @@ class Transaction(BrokerTransaction):
 
     As a context it commits, or aborts where an exception leaves it.
     """
+
+    is_open: bool
+    is_finishing: bool
+    is_ended: bool
 
     def __init__(self, runtime: TransactingRuntime, number: int, timeout_ms: int) -> None:
         """Use `Client.new_transaction`.
@@ -156,7 +161,7 @@ class Transaction(BrokerTransaction):
             if failed is not None:
                 self.fail(failed)
 
-    def _end(self, end: object, state: TransactionState) -> None:
+    def _end(self, end: Callable[[Any], None], state: TransactionState) -> None:
         try:
             control_plane.perform(end, (self,))
         except errors.InvalidTxnStatusError as error:

@@ -18,6 +18,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
 from pulsarx.backups.workplace import refusals
+from pulsarx.broker.catalogue.end_log import ENDED, ENDS, end_log_fault
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -447,11 +448,15 @@ class Proof:
         for name in sorted(names):
             kind = name.rpartition(".")[2]
             number = catalogue_file_number(kind, name)
-            if number < 0 or kind not in (COMMIT, CHECKPOINT):
+            if number < 0 or kind not in (COMMIT, CHECKPOINT, ENDS, ENDED):
                 continue
             path = f"{directory.catalogue_path}/{name}"
             try:
                 data = directory.files.read(path)
+                if kind in (ENDS, ENDED):
+                    if fault := end_log_fault(directory.folder_id, path, data):
+                        self._tell(kind, f"catalogue/{name}", fault)
+                    continue
                 found, checksum = catalogue_file_decode(kind, directory.folder_id, path, data)
                 if found.get("number") != number:
                     raise errors.CatalogueError(

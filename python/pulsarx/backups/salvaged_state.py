@@ -20,7 +20,7 @@ from pulsarx.broker.catalogue.records import (
     SubscriptionRecord,
     TopicRecord,
 )
-from pulsarx.broker.catalogue.topic_operations import joined_runs
+from pulsarx.broker.catalogue.topic_operations import with_runs
 from pulsarx.broker.ledgers.aborted_messages import runs_without
 from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.clock import wall_ms
@@ -454,7 +454,7 @@ class SalvagedState:
         topic.aborted = {each: runs for each, runs in topic.aborted.items() if each in there}
         for ledger_id, runs in self._left.get(topic.name, {}).items():
             if runs:
-                topic.aborted[ledger_id] = joined_runs([*topic.aborted.get(ledger_id, ()), *runs])
+                topic.aborted[ledger_id] = with_runs(topic.aborted.get(ledger_id, ()), runs)
         topic.compaction = self._compactions.get(topic.name, (None, ""))[0]
         topic.subscriptions |= self._subscriptions.get(topic.name, {})
 

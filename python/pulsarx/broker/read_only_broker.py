@@ -120,12 +120,14 @@ class ReadOnlyBroker:
 
     def _refresh(self) -> bool:
         with self._lock:
-            before = self.catalogue.state.number
+            state = self.catalogue.state
+            before = state.number, state.last_end
             self._catch_up()
             # Behind it: without an owner now, a ledger that the catalogue has as open is a dead
             # owner's. The other way round it may be of one that came between the two.
             self._find_ends()
-            return bool(self.catalogue.state.number != before)
+            state = self.catalogue.state
+            return bool((state.number, state.last_end) != before)
 
     def _catch_up(self) -> bool:
         """Read the catalogue, if its folder changed since; whether it did."""
@@ -137,7 +139,11 @@ class ReadOnlyBroker:
         following = catalogue_file_name(COMMIT, self.catalogue.state.number + 1)
         # The time of a folder may miss a second change within a few milliseconds: the next
         # commit's name does not.
-        if change == self._change_seen and not may_exist(f"{path}/{following}"):
+        if (
+            change == self._change_seen
+            and not may_exist(f"{path}/{following}")
+            and not self.catalogue.has_new_ends()
+        ):
             return False
         self.catalogue.refresh()
         self._change_seen = change

@@ -75,7 +75,7 @@ def _scale(call: Call) -> None:
     raise Refusal(406, f"Number of transaction coordinators: there is 1, and not {wanted}")
 
 
-OWN = {
+OWN: dict[str, Any] = {
     "transactions.list_transaction_coordinators": _coordinators,
     "transactions.get_coordinator_stats": _coordinator_stats,
     "transactions.get_transaction_buffer_stats": _buffer_stats,

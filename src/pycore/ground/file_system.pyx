@@ -282,6 +282,48 @@ cdef class FileSystem:
             file_close(fd)
         return data if done == size else data[:done]
 
+    def write_at(self, path: str, data: bytes, offset: int, flush: bool) -> None:
+        """Write over a part of a file that is there. flush: it is durable when this returns. After
+        a failure any part of it may be written."""
+        cdef bytes name = path_bytes(path)
+        cdef const char* c_name = name
+        cdef const uint8_t* c_data = <const uint8_t*>PyBytes_AS_STRING(data)
+        cdef size_t size = PyBytes_GET_SIZE(data)
+        cdef uint64_t at = offset
+        cdef bint flushes = flush
+        cdef int error, close_error
+        cdef int fd = -1
+        check_there(self, path)
+        with nogil:
+            error = file_open(c_name, FILE_WRITE, &fd)
+            if error == 0:
+                error = file_write(fd, c_data, size, at)
+                if error == 0 and flushes:
+                    error = file_flush(fd)
+                close_error = file_close(fd)
+                if error == 0:
+                    error = close_error
+        refuse(error, path)
+
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        """At most so many bytes of a file from an offset on; fewer at its end."""
+        cdef bytes name = path_bytes(path)
+        cdef const char* c_name = name
+        cdef bytes data = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+        cdef uint8_t* room = <uint8_t*>PyBytes_AS_STRING(data)
+        cdef size_t wanted = size
+        cdef uint64_t at = offset
+        cdef size_t done = 0
+        cdef int error
+        cdef int fd = -1
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
+            if error == 0:
+                error = file_read(fd, room, wanted, at, &done)
+                file_close(fd)
+        refuse(error, path)
+        return data if done == wanted else data[:done]
+
     def rename(self, source: str, target: str) -> None:
         """Give the file another name; a file of that name is replaced."""
         cdef bytes source_name = path_bytes(source)

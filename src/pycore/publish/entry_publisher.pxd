@@ -82,6 +82,9 @@ cdef class EntryPublisher:
     """Let what is published from now on belong to a transaction; None: to none. Nothing waits to be
     published. InvalidTxnStatusError, OperationNotSupported, NotAllowedError: nothing changes."""
 
+    cdef bint is_confirmed_with(self, TransactionCore transaction, int64_t pending_max) noexcept
+    """Whether a caller of send need not wait, as the end of the transaction does."""
+
     cdef object confirm_within(self, TransactionCore transaction)
     """Return when what was published in a transaction is confirmed, or that has ended: what failed,
     or None. What failed of others is told by their flush. Mutex not held."""

@@ -77,6 +77,9 @@ cdef class EntryPublisher:
         self.transaction = None
         return 0
 
+    cdef bint is_confirmed_with(self, TransactionCore transaction, int64_t pending_max) noexcept:
+        return False
+
     cdef object confirm_within(self, TransactionCore transaction):
         return None
 
@@ -579,7 +582,23 @@ cdef class LedgerPublisher(EntryPublisher):
         failure, self.failure = self.failure, None
         return failure if failed is None else failed
 
+    cdef bint is_confirmed_with(self, TransactionCore transaction, int64_t pending_max) noexcept:
+        # Where room is short, the next send would have to wait for it.
+        return transaction is not None and self.memory is None and (
+            self.pending_count < pending_max // 2)
+
     cdef object confirm_within(self, TransactionCore transaction):
+        cdef Receipt receipt
+        cdef int64_t expires_ms
+        if self.send_timeout_ms:         # that of a send nobody waited for begins now
+            expires_ms = self.clock.monotonic() + self.send_timeout_ms
+            mutex_lock(&self.mutex)
+            try:
+                for receipt, _ in self.pending:
+                    if receipt.transaction is transaction and receipt.awaited:
+                        receipt.expires_ms = expires_ms
+            finally:
+                mutex_unlock(&self.mutex)
         failed = self.flush_pending()
         # What has timed out may be of others; a transaction is told of its own.
         return None if isinstance(failed, errors.Timeout) else failed

@@ -140,7 +140,8 @@ cdef class ProducerCore(Batcher):
                 if self.keyed is not None:
                     self.keyed.awaited = None
                 mutex_unlock(&self.publisher.mutex)
-            if self.publisher.confirms_later:
+            if self.publisher.confirms_later and not self.publisher.is_confirmed_with(
+                    within, self.admission.pending_max):
                 try:
                     self.publisher.wait(receipt)
                 except errors.PulsarException as error:
@@ -812,7 +813,8 @@ cdef class ProducerCore(Batcher):
         if receipts and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:
                 self.publisher.place(receipts)
-            self.publisher.wait(receipts[len(receipts) - 1])
+            if not self.publisher.is_confirmed_with(transaction, self.admission.pending_max):
+                self.publisher.wait(receipts[len(receipts) - 1])
         else:
             self.publisher.nobody_waits()
         if refused is not None:
@@ -952,7 +954,8 @@ cdef class ProducerCore(Batcher):
         if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:
                 self.publisher.place([receipt for receipt, _ in places])
-            self.publisher.wait(last_published(places))
+            if not self.publisher.is_confirmed_with(transaction, self.admission.pending_max):
+                self.publisher.wait(last_published(places))
         else:
             self.publisher.nobody_waits()
         if refused is not None:

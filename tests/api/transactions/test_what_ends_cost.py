@@ -37,7 +37,7 @@ def test_an_end_asks_only_ledgers_with_messages_that_were_aborted(
     ledger.aborted.add([[ledger.ledgers()[-1].ledger_id, 0, 1 << 40]])
     with monkeypatch.context() as patch:
         patch.setattr(ManagedLedger, "published_counts", noted)
-        patch.setattr(ledger.aborted, "passed_over", None)
+        patch.setattr(ledger, "passed_over", None)
         show_on(ledger)
     assert asked == [ledger.ledgers()[-1].ledger_id]
 

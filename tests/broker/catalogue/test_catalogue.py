@@ -351,11 +351,11 @@ def test_a_checkpoint_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     directory.close()
     newest = checkpoints(tmp_path)[-1]
     body = newest.read_bytes().partition(b"\n")[2][:-1]
-    checksum = zlib.crc32(body, zlib.crc32(f"checkpoint 3 {directory.folder_id}".encode()))
-    header = b"PULSARX CHECKPOINT 3 crc32=%08x size=%d\n" % (checksum, len(body))
+    checksum = zlib.crc32(body, zlib.crc32(f"checkpoint 4 {directory.folder_id}".encode()))
+    header = b"PULSARX CHECKPOINT 4 crc32=%08x size=%d\n" % (checksum, len(body))
     newest.write_bytes(header + body + b"\n")
     for opening in (open_folder, read_folder):
-        with pytest.raises(NewerFormatError, match=f"{newest.name} is of version 3.*Upgrade"):
+        with pytest.raises(NewerFormatError, match=f"{newest.name} is of version 4.*Upgrade"):
             opening(tmp_path)
 
 

@@ -478,6 +478,12 @@ def test_every_verb_is_named() -> None:
         "topics.terminate", "topics.trigger_compaction", "topics.trim", "topics.truncate",
         "topics.unload", "topics.update_partitioned_topic",
         "topics.update_subscription_properties",
+        "transactions.abort_transaction", "transactions.get_coordinator_stats",
+        "transactions.get_pending_ack_stats", "transactions.get_slow_transactions",
+        "transactions.get_transaction_buffer_stats",
+        "transactions.get_transaction_in_buffer_stats",
+        "transactions.get_transaction_metadata", "transactions.get_transactions",
+        "transactions.list_transaction_coordinators",
     ]  # fmt: skip
 
 

@@ -8,8 +8,10 @@ epoch. Never touched per message. README.md of this package describes the files.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from pulsarx._pycore.ground.locks import RLock
+from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import COMMIT, SALVAGE
@@ -28,6 +30,7 @@ from pulsarx.errors import (
     StorageError,
     detail_of,
 )
+from pulsarx.ground.attempt import insist
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +140,7 @@ class Catalogue:
         opened.epoch = opened.state.epoch
         opened.commit(lambda state: [changes.open_epoch(epoch), *also(state)])
         opened.epoch = epoch
+        opened._log.forget_old_ends()
         directory.announce(epoch)
         return opened
 
@@ -218,6 +222,9 @@ class Catalogue:
     ) -> int:
         """Do all of these operations or none; the number of the commit. Durable when it returns.
 
+        The end of a transaction alone, of the owner, is written behind the last commit and has its
+        number.
+
         flush: False, for the owner: a kill does not undo it, a power cut may until the next commit
         with a flush, `flush`, a checkpoint or `close`.
 
@@ -264,6 +271,13 @@ class Catalogue:
                 self._check_epoch()
             return self._log.state.number
 
+    def has_new_ends(self) -> bool:
+        """Whether transactions have ended since the last look; else `refresh` finds what comes with
+        a new file alone."""
+        return self._log.state.next_transaction > 0 and self._log.ends.has_new(
+            self._log.state.epoch
+        )
+
     def checkpoint(self) -> None:
         """Write the whole state as one file, and delete commits that two such files cover."""
         with self._usable_lock():
@@ -293,6 +307,7 @@ class Catalogue:
             # Reading a commit takes as long as writing some kilobytes of a checkpoint.
             worth_it = since >= _CLOSE_INTERVAL and since * _CLOSE_SIZE >= self._log.checkpoint_size
             if self._owner and not self._poison and not self._closed:
+                self._commit_ends()
                 if worth_it:
                     self._fold()
                 try:
@@ -301,12 +316,32 @@ class Catalogue:
                     self.checkpoint_failure = error  # the next owner does it
             self._closed = True
 
+    def _commit_ends(self) -> None:
+        """Have a commit say what the log of ends says, and remove that. What fails here the next
+        owner does."""
+        try:
+            if self._log.ends.pending:
+                self._try_commit([], flush=True)
+            self._log.ends.remove()
+        except (PulsarException, OSError) as error:
+            life_log.info("%s: ends of transactions are committed by the next owner: %s",
+                          self._directory.catalogue_path, detail_of(error) or error)  # fmt: skip
+
     def _try_commit(
         self, operations: Operations | Callable[[CatalogueState], Operations], flush: bool
     ) -> int:
         """Number of the commit, or 0 when another process took that number."""
         state = self._log.state
         wanted = operations(state) if callable(operations) else operations
+        if self._owner and len(wanted) == 1 and wanted[0].get("op") == "end_transaction":
+            if self._try_end(state, wanted[0], flush):
+                return state.number
+        ends = self._log.ends
+        if not flush and ends.is_durable:
+            flush = any(each.get("op") == "end_transaction" for each in wanted)
+        with_ends = flush or not ends.is_durable  # else a power cut could undo them
+        if with_ends:
+            wanted = [*ends.pending, *wanted]
         try:
             commit = self._log.prepare(self.epoch, self._own, wanted, flush)
             draft = CatalogueDraft(state)
@@ -336,9 +371,33 @@ class Catalogue:
             draft.publish(commit.number, commit.checksum)
         except MemoryError:  # it is written
             draft.publish(commit.number, commit.checksum)
+        if with_ends and ends.pending:
+            ends.are_committed()
         self._reserved -= draft.used_ids
         self._since_checkpoint += 1
         return commit.number
+
+    def _try_end(self, state: CatalogueState, operation: dict[str, Any], flush: bool) -> bool:
+        """Write the end of a transaction behind the last commit; False: a commit has to say it."""
+        try:
+            end = self._log.prepare_end(operation, flush)
+            draft = CatalogueDraft(state)
+            apply_operations(draft, [end.record.operation])
+        except (CatalogueError, NewerFormatError, TypeError, ValueError, KeyError) as error:
+            raise CatalogueError(
+                detail=f"refused, nothing was written: {detail_of(error)}"
+            ) from error
+        try:
+            if not self._log.write_end(self.epoch, end):
+                return False
+        except FileNotFoundError as error:
+            self._catch_up()
+            self._check_epoch()
+            raise self._failed(error) from error
+        except OSError as error:
+            raise self._failed(error) from error
+        insist(partial(draft.publish, state.number, state.checksum))
+        return True
 
     def _write(self, commit: PreparedCommit) -> bool:
         self._spent_reserve = False

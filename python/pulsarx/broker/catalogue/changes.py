@@ -231,16 +231,18 @@ def end_transaction(
     number: int,
     *,
     committed: bool,
+    order: int,
     ended_ms: int,
     messages: dict[str, list[list[int]]],
     acknowledged: list[list[Any]],
 ) -> Operation:
-    """messages: by topic: ledger id, first message, and behind the last, of each run. acknowledged:
-    see EndedTransaction."""
+    """order: among the ends of the folder, 1, 2, 3 ... messages: by topic: ledger id, first
+    message, and behind the last, of each run. acknowledged: see EndedTransaction."""
     return {
         "op": "end_transaction",
         "number": number,
         "committed": committed,
+        "order": order,
         "ended_ms": ended_ms,
         "messages": messages,
         "acknowledged": acknowledged,

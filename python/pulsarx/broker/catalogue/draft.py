@@ -32,7 +32,7 @@ class CatalogueDraft:
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
         "schemas", "deletions", "change_events", "changes_policies", "offloads",
-        "ended", "next_transaction",
+        "ended", "next_transaction", "last_end",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -51,6 +51,7 @@ class CatalogueDraft:
         self.changes_policies: bool = False
         self.ended: dict[int, EndedTransaction | None] = {}  # None: forgotten
         self.next_transaction: int = state.next_transaction
+        self.last_end: int = state.last_end
 
     def publish(self, number: int, checksum: int) -> None:
         """Put the changes into the state, as the commit of this number."""
@@ -72,6 +73,7 @@ class CatalogueDraft:
                 _publish_into(known, changes)
         state.epoch = self.epoch
         state.next_transaction = self.next_transaction
+        state.last_end = self.last_end
         if self.changes_policies:
             state.policies_number = number
         if self.used_ids:

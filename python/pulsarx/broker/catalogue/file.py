@@ -22,12 +22,19 @@ if TYPE_CHECKING:
 
 COMMIT = "commit"
 CHECKPOINT = "checkpoint"
+END = "end"  # a record of end_log
 SEQUENCES = "sequences"  # of topics/deduplication
 TEMPORARY_SUFFIX = ".tmp"
 # What errors advise where files of the catalogue cannot be read.
 SALVAGE = "make a new folder of what is whole: run pulsarx salvage FOLDER TARGET"
-_VERSIONS = {COMMIT: "1", CHECKPOINT: "2", SEQUENCES: "1"}
-_READ = {COMMIT: ("1",), CHECKPOINT: ("1", "2"), SEQUENCES: ("1",)}
+_VERSIONS = {COMMIT: "1", CHECKPOINT: "2", SEQUENCES: "1", END: "1"}
+_WITH_TRANSACTIONS = "3"  # of a checkpoint: earlier programs would lose them
+_READ = {
+    COMMIT: ("1",),
+    CHECKPOINT: ("1", "2", _WITH_TRANSACTIONS),
+    SEQUENCES: ("1",),
+    END: ("1",),
+}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 
@@ -49,6 +56,8 @@ def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -
     TypeError: JSON cannot say it."""
     body = json_bytes(document)
     version = _VERSIONS[kind]
+    if kind == CHECKPOINT and document.get("next_transaction"):
+        version = _WITH_TRANSACTIONS
     checksum = _checksum(kind, version, folder_id, body)
     header = f"PULSARX {kind.upper()} {version} crc32={checksum:08x} size={len(body)}\n"
     return b"%b%b\n" % (header.encode(), body), checksum
@@ -134,7 +143,7 @@ def _decoded(kind: str, folder_id: str, path: str, data: bytes) -> tuple[dict[st
     if words[2] not in _READ[kind]:
         raise NewerFormatError(
             detail=f"{path} is of version {words[2]}; this PulsarX knows version "
-            f"{_VERSIONS[kind]}. Upgrade PulsarX to open the folder"
+            f"{_READ[kind][-1]}. Upgrade PulsarX to open the folder"
         )
     try:
         document = json_value(body)

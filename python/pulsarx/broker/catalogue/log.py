@@ -14,8 +14,9 @@ commits that a power cut took or damaged is left out, and set aside by the next 
 from __future__ import annotations
 
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
-from pulsarx._pycore.ground.plain_json import json_value
+from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx.broker.catalogue.draft import CatalogueDraft
+from pulsarx.broker.catalogue.end_log import EndLog, EndRecord
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -73,11 +74,21 @@ class PreparedCommit:
         self.flush: bool = flush
 
 
+class PreparedEnd:
+    """The end of a transaction in the bytes of its record, not written yet."""
+
+    __slots__ = ("record", "data")
+
+    def __init__(self, record: EndRecord, data: bytes) -> None:
+        self.record: EndRecord = record
+        self.data: bytes = data
+
+
 class CatalogueLog:
     """The sequence of commits and checkpoints in one folder, and the state at its end."""
 
     __slots__ = (
-        "state", "checkpoint_number", "checkpoint_size", "outcome_unknown", "unflushed",
+        "state", "checkpoint_number", "checkpoint_size", "outcome_unknown", "unflushed", "ends",
         "_files", "_path", "_folder_id", "_recent", "_turn", "_lost_from",
     )  # fmt: skip
 
@@ -92,6 +103,7 @@ class CatalogueLog:
         self._recent: dict[int, int] = {}  # number and checksum of the last commits
         self._turn = 0
         self.unflushed: UnflushedCommits = UnflushedCommits(files, path, self._file)
+        self.ends: EndLog = EndLog(files, path, folder_id, self._file)
         self._lost_from = 0  # number of the first commit that a power cut took; 0: none
 
     @property
@@ -103,8 +115,11 @@ class CatalogueLog:
         before: list[str] | None = None
         for _ in range(_READ_ATTEMPTS_MAX):
             names = self._names()
+            ends = self.ends.read(names)
+            if ends:
+                names = self._names()  # with all commits that these follow
             try:
-                self._load_from(names, settled=names == before)
+                self._load_from(names, ends, settled=names == before)
                 return
             except (_Discontinuity, FileNotFoundError) as error:
                 if names == before:
@@ -146,6 +161,10 @@ class CatalogueLog:
                 return detail_of(error).partition(". Nothing was changed")[0]
             except OSError as error:
                 return f"{path} cannot be read: {error.strerror}"
+        try:
+            self._apply_ends(state, self.ends.read(names))
+        except (CatalogueError, OSError) as error:
+            return detail_of(error).partition(". Nothing was changed")[0] or str(error)
         return f"{self._path} is not whole"
 
     def resume(self, files: FileOperations, folder_id: str) -> bool:
@@ -155,6 +174,7 @@ class CatalogueLog:
         known = self.unflushed
         self.unflushed = UnflushedCommits(files, self._path, self._file)
         self.unflushed.numbers = known.numbers
+        self.ends = EndLog(files, self._path, folder_id, self._file)
         try:
             path = self._file(COMMIT, self.state.number)
             data = files.read(path)
@@ -169,11 +189,15 @@ class CatalogueLog:
     def catch_up(self) -> set[int]:
         """Read what was added since; the ids it used, as far as they can matter to this process."""
         names = self._names()
+        ends = self.ends.read_new(names)
+        if ends:
+            names = self._names()  # with all commits that these follow
         commits = _numbers(COMMIT, names)
         checkpoints = sorted(_numbers(CHECKPOINT, names))
         number = self.state.number
         last = max((*commits, *checkpoints), default=0)
         if last == number:
+            self._apply_ends(self.state, ends)
             return set()
         used: set[int] = set()
         # Below the older checkpoint commits are deleted, and one that a paused writer linked late
@@ -185,10 +209,12 @@ class CatalogueLog:
                         self.state, next_number, self._recent, self.unflushed.numbers
                     )
                 self._lost_from = 0  # another owner has set aside what was there
+                self._apply_ends(self.state, ends)
                 return used
             except (CatalogueError, FileNotFoundError):
                 pass
         first_unknown = self.state.next_id
+        self.ends.forget_seen()
         self.load()
         return used.union(range(first_unknown, self.state.next_id))
 
@@ -242,6 +268,32 @@ class CatalogueLog:
         self._remember(self._recent, commit.number, commit.checksum)
         return True
 
+    def prepare_end(self, operation: dict[str, Any], flush: bool) -> PreparedEnd:
+        """An end behind the last commit, not written yet. ValueError, TypeError: as prepare."""
+        as_read = json_value(json_bytes(operation))
+        record = EndRecord(as_read["order"], self.state.number, as_read, flush)
+        return PreparedEnd(record, self.ends.encode(record))
+
+    def write_end(self, epoch: int, end: PreparedEnd) -> bool:
+        """Make it the next one, durably if it says so; False: there is no room for it, so a commit
+        has to come. FileNotFoundError: another owner has come. OSError: as write."""
+        self.outcome_unknown = False
+        if not self.ends.has_room(end.data):
+            return False
+        flush = end.record.flushed
+        if flush:
+            self.unflushed.flush(COMMIT)
+        self.ends.begin(epoch)
+        try:
+            self.ends.write(end.data, flush=flush)
+        except OSError:
+            self.outcome_unknown = True
+            self.outcome_unknown = not self.ends.take_back(end.data)
+            raise
+        self.ends.pending.append(end.record.operation)
+        self.ends.is_durable = self.ends.is_durable or flush
+        return True
+
     def checkpoint(self) -> None:
         """Write the state as one file; delete what it and the checkpoint before it both cover."""
         number = self.state.number
@@ -277,6 +329,7 @@ class CatalogueLog:
         for name in names:
             if name.endswith(TEMPORARY_SUFFIX):
                 self._drop(f"{self._path}/{name}")
+        self._apply_ends(self.state, self.ends.take_over(names))
         announced = _numbers(UNFLUSHED, names)
         if not announced:
             return
@@ -299,6 +352,10 @@ class CatalogueLog:
                 pass  # they are flushed one by one, which needs no space
         self.unflushed.flush(COMMIT)
         self.unflushed.withdraw(list(announced))
+
+    def forget_old_ends(self) -> None:
+        """A commit of this owner has what is in the files of the owners of before."""
+        self.ends.forget_old(self._names())
 
     def _mend(self, number: int) -> None:
         """Write a commit anew of which a power cut left one copy, so that it has two again. Its
@@ -325,7 +382,7 @@ class CatalogueLog:
     def device_full(error: OSError) -> bool:
         return is_full(error)
 
-    def _load_from(self, names: list[str], *, settled: bool) -> None:
+    def _load_from(self, names: list[str], ends: list[EndRecord], *, settled: bool) -> None:
         """settled: nobody changes them meanwhile, so what is missing is lost."""
         commits = _numbers(COMMIT, names)
         checkpoints = sorted(_numbers(CHECKPOINT, names), reverse=True)
@@ -333,6 +390,7 @@ class CatalogueLog:
         read = self._read_from(checkpoints, commits, last)
         if read.failure is not None:
             self._check_lost_in_power_cut(read, names, settled)
+        self._apply_ends(read.state, ends)
         self.state = read.state
         self.checkpoint_number = read.start
         self.checkpoint_size = read.size
@@ -470,6 +528,34 @@ class CatalogueLog:
         else:
             unflushed.clear()
         return draft.used_ids
+
+    def _apply_ends(self, state: CatalogueState, ends: list[EndRecord]) -> None:
+        """Put ends that no commit has on top of a state. The last ones may be such that a power cut
+        has taken what they follow: what was flushed never is."""
+        lost = False
+        for each in ends:
+            if each.order <= state.last_end:
+                continue
+            lost = lost or each.order != state.last_end + 1 or each.behind > state.number
+            if lost and each.flushed:
+                raise CatalogueError(
+                    detail=f"{self._path}: end {state.last_end + 1} of a transaction, which commit "
+                    f"{each.behind} is behind or end {each.order} follows, is damaged or missing. "
+                    f"Nothing was changed or deleted. Restore the catalogue from a backup, or "
+                    f"{SALVAGE}"
+                )
+            if not lost:
+                self._apply_end(state, each)
+
+    def _apply_end(self, state: CatalogueState, record: EndRecord) -> None:
+        draft = CatalogueDraft(state)
+        try:
+            apply_operations(draft, [record.operation])
+        except CatalogueError as error:
+            raise _Misfit(
+                detail=f"{self._path}: end {record.order} of a transaction: {detail_of(error)}"
+            ) from error
+        draft.publish(state.number, state.checksum)
 
     def _take_number(self, temporary: str, final: str, commit: PreparedCommit) -> bool:
         try:

@@ -209,5 +209,7 @@ _FREEING = frozenset((
 
 def frees_room(operations: list[dict[str, Any]]) -> bool:
     """Whether this commit must be possible where there is no room."""
-    names = [each["op"] for each in operations]
+    names = [each["op"] for each in operations if each["op"] != "end_transaction"]
+    if not names:
+        return False
     return not {"open_epoch", "delete_topic"}.isdisjoint(names) or _FREEING.issuperset(names)

@@ -33,7 +33,7 @@ class CatalogueState:
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
         "transactions", "leases", "schemas", "deletions", "change_events", "policies_number",
-        "offloads", "ended", "next_transaction",
+        "offloads", "ended", "next_transaction", "last_end",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class CatalogueState:
         self.offloads: dict[int, OffloadRecord] = {}  # by the id of the file
         self.ended: dict[int, EndedTransaction] = {}  # by number, in the order they ended
         self.next_transaction: int = 0  # greater than every number of a transaction in use
+        self.last_end: int = 0  # how many transactions have ended with a record
 
         # By topic, how often its policies were changed, and that was not told yet.
         self.change_events: dict[str, int] = {}
@@ -106,6 +107,7 @@ class CatalogueState:
             "offloads": [each.row() for each in self.offloads.values()],
             "ended": [each.row() for each in self.ended.values()],
             "next_transaction": self.next_transaction,
+            "last_end": self.last_end,
         }
 
     @staticmethod
@@ -142,6 +144,7 @@ class CatalogueState:
         made.offloads = {row[0]: OffloadRecord(*row) for row in document["offloads"]}
         made.ended = {row[0]: EndedTransaction(*row) for row in document.get("ended", ())}
         made.next_transaction = document.get("next_transaction", 0)
+        made.last_end = document.get("last_end", 0)
         return made
 
     def __eq__(self, other: object) -> bool:

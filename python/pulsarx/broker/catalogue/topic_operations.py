@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from pulsarx.broker.catalogue.draft import (
     POLICY,
     CatalogueDraft,
@@ -33,6 +35,7 @@ ENDED_KEPT = 1000  # transactions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from pulsarx.broker.catalogue.draft import Operation
@@ -419,7 +422,12 @@ def _reserve_transactions(draft: CatalogueDraft, fields: Operation) -> None:
 
 
 def _end_transaction(draft: CatalogueDraft, fields: Operation) -> None:
-    number, committed = fields["number"], fields["committed"]
+    number, committed, order = fields["number"], fields["committed"], fields["order"]
+    if order <= draft.last_end:
+        return  # read from the log of ends before
+    if order != draft.last_end + 1:
+        raise CatalogueError(detail=f"end {order} does not follow end {draft.last_end}")
+    draft.last_end = order
     if number in draft.ended or number in draft.state.ended:
         raise CatalogueError(detail=f"transaction {number} has ended already")
     if number >= draft.next_transaction:
@@ -442,7 +450,7 @@ def _end_transaction(draft: CatalogueDraft, fields: Operation) -> None:
 
 def _decide(topic: TopicRecord, ledger_id: object, runs: list[Any], committed: bool) -> None:
     """Messages of a ledger are those of a transaction that has ended."""
-    ledger = next((each for each in topic.ledgers if each.ledger_id == ledger_id), None)
+    ledger = next((each for each in reversed(topic.ledgers) if each.ledger_id == ledger_id), None)
     if ledger is None:
         raise CatalogueError(detail=f"topic {topic.name} has no ledger {ledger_id!r}")
     for run in runs:
@@ -453,18 +461,23 @@ def _decide(topic: TopicRecord, ledger_id: object, runs: list[Any], committed: b
     if committed and ledger.state == LEDGER_SEALED:
         return
     known = topic.committed if committed else topic.aborted
-    known[ledger.ledger_id] = joined_runs([*known.get(ledger.ledger_id, ()), *runs])
+    known[ledger.ledger_id] = with_runs(known.get(ledger.ledger_id, ()), runs)
 
 
-def joined_runs(runs: list[list[int]]) -> list[list[int]]:
-    """The runs, ascending, those that touch as one."""
-    found: list[list[int]] = []
-    for first, end in sorted(runs):
-        if found and first <= found[-1][1]:
-            found[-1] = [found[-1][0], max(found[-1][1], end)]
-        else:
-            found.append([first, end])
+def with_runs(known: Iterable[list[int]], runs: list[list[int]]) -> list[list[int]]:
+    """Runs, ascending, of which none touch, with more of them. There may be thousands."""
+    found = list(known)
+    for first, end in runs:
+        at = past = bisect_left(found, first, key=_end_of)
+        while past < len(found) and found[past][0] <= end:
+            first, end = min(first, found[past][0]), max(end, found[past][1])
+            past += 1
+        found[at:past] = [[first, end]]
     return found
+
+
+def _end_of(run: list[int]) -> int:
+    return run[1]
 
 
 def _abort_messages(draft: CatalogueDraft, fields: Operation) -> None:
@@ -493,11 +506,19 @@ def _settle(draft: CatalogueDraft, numbers: list[int]) -> None:
 
 
 def _forget_ended(draft: CatalogueDraft) -> None:
-    """Outcomes are kept for who asks once more."""
-    ended = {**draft.state.ended, **draft.ended}
-    for number in list(ended)[:-ENDED_KEPT]:
-        if ended[number] is not None and not ended[number].acknowledged:
-            draft.ended[number] = None
+    """Outcomes are kept for who asks once more. What is over alone is looked at."""
+    known, changed = draft.state.ended, draft.ended
+    over = len(known) - ENDED_KEPT
+    for number in changed:
+        over += (number not in known) - (changed[number] is None)
+    for number in known:
+        if over <= 0:
+            return
+        each = changed[number] if number in changed else known[number]
+        if each is not None:
+            over -= 1
+            if not each.acknowledged:
+                changed[number] = None
 
 
 def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
@@ -751,6 +772,7 @@ TOPIC_OPERATIONS: dict[str, Any] = {
         {
             "number": "count",
             "committed": "flag",
+            "order": "id",
             "ended_ms": "integer",
             "messages": "rows",
             "acknowledged": "list",

@@ -40,6 +40,13 @@ if TYPE_CHECKING:
         def read(self, path: str) -> bytes:
             """All bytes of a file."""
 
+        def write_at(self, path: str, data: bytes, offset: int, flush: bool) -> None:
+            """Write over a part of a file that is there. flush: it is durable when this returns.
+            After a failure any part of it may be written."""
+
+        def read_at(self, path: str, offset: int, size: int) -> bytes:
+            """At most so many bytes of a file from an offset on; fewer at its end."""
+
         def rename(self, source: str, target: str) -> None:
             """Give a file another name; an existing target is replaced."""
 

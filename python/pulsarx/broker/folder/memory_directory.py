@@ -44,6 +44,13 @@ class MemoryFiles:
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
 
+    def write_at(self, path: str, data: bytes, offset: int, flush: bool) -> None:
+        before = self.read(path)
+        self._data[path] = before[:offset] + data + before[offset + len(data) :]
+
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        return self.read(path)[offset : offset + size]
+
     def rename(self, source: str, target: str) -> None:
         self._data[target] = self.read(source)
         del self._data[source]

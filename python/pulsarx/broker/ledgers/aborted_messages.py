@@ -21,19 +21,17 @@ class AbortedMessages:
     """Knows those of a topic of this process. The coordinator of transactions changes them, one end
     at a time."""
 
-    __slots__ = ("_runs", "_tail", "_unpassed", "passed_over")
+    __slots__ = ("_ledger", "_runs", "_unpassed")
 
-    def __init__(self, tail: Any, aborted: Runs) -> None:
-        """tail: of the topic, whose readers look into the same table."""
-        self._tail = tail
-        self._runs: dict[int, list[tuple[int, int]]] = {
-            each: [(first, end) for first, end in runs] for each, runs in aborted.items()
-        }
-        tail.aborted = self._runs
+    def __init__(self, ledger: Any, aborted: Runs) -> None:
+        """ledger: the ManagedLedger of the topic, whose readers look into the same table."""
+        self._ledger = ledger
+        self._runs: dict[int, list[tuple[int, int]]] = {}
+        for each in aborted:
+            self._runs[each] = [(first, end) for first, end in aborted[each]]
+        ledger.tail.aborted = self._runs
         # Not passed over by subscriptions yet, as transactions in front of them are open.
         self._unpassed: dict[Run, bool] = {}
-        # Called when a transaction has ended, with what subscriptions are to pass over since.
-        self.passed_over: Callable[[list[Run]], object] | None = None
 
     def add(self, runs: list[list[int]]) -> None:
         """A transaction was aborted; readers do not see its messages yet."""
@@ -70,8 +68,8 @@ class AbortedMessages:
         passed = [each for each in list(self._unpassed) if each[2] <= counts.get(each[0], 0)]
         for each in passed:
             self._unpassed.pop(each, None)
-        if self.passed_over is not None:
-            self.passed_over(passed)
+        if self._ledger.passed_over is not None:
+            self._ledger.passed_over(passed)
 
     def in_ledger(self, ledger_id: int) -> list[tuple[int, int]]:
         """The runs of one ledger, ascending."""

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.ledgers.aborted_messages import Run
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.topic_name import TopicName
 
@@ -72,6 +73,7 @@ class ManagedLedger(LedgerList):
 
     # An idle topic has one: a dict of so many names takes 1.5 KB.
     __slots__ = (
+        "_aborted",
         "_closed",
         "_cut",
         "_deleted",
@@ -93,8 +95,8 @@ class ManagedLedger(LedgerList):
         "before_first",
         "has_begun",
         "is_unloaded",
-        "aborted",
         "lock",
+        "passed_over",
         "runtime",
         "tail",
     )
@@ -145,11 +147,23 @@ class ManagedLedger(LedgerList):
             if ledger.state != "sealed":
                 self._recover(ledger)
         record = self.record()
-        self.aborted = AbortedMessages(self.tail, {} if record is None else kept_runs(record))
+        # Called when a transaction has ended, with what subscriptions are to pass over since.
+        self.passed_over: Callable[[list[Run]], object] | None = None
+        self._aborted: AbortedMessages | None = None
+        if record is not None and record.aborted:  # of few topics
+            self._aborted = AbortedMessages(self, kept_runs(record))
         # Whatever has a greater id came since this was opened.
         self._opened_at = record.removed_ledger_id if record else 0
         if listed:
             self._opened_at = max(self.ledger_ids(), default=self._opened_at)
+
+    @property
+    def aborted(self) -> AbortedMessages:
+        found = self._aborted
+        if found is None:  # made with the first that is aborted, or asked for
+            with self.runtime.parts_lock:
+                found = self._aborted = self._aborted or AbortedMessages(self, {})
+        return found
 
     def ledgers(self) -> list[LedgerRecord]:
         listed = super().ledgers()
@@ -624,7 +638,11 @@ class ManagedLedger(LedgerList):
         path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             return  # memory does not outlive its owner
-        known = self._known_counts(ledger)
+        known = known_counts(
+            self.catalogue.state.topics[self.name],
+            ledger.ledger_id,
+            self.runtime.ends.left(ledger.ledger_id),
+        )
         try:
             recovery = recover(self.name, path, ledger, self.runtime.directory.folder_id, known)
         except ForeignLedger as error:
@@ -659,11 +677,6 @@ class ManagedLedger(LedgerList):
         else:
             self._give_up(ledger, path, recovery, known)
         self.runtime.ends.forget_left(ledger.ledger_id)
-
-    def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
-        """See known_counts."""
-        record = self.catalogue.state.topics[self.name]
-        return known_counts(record, ledger.ledger_id, self.runtime.ends.left(ledger.ledger_id))
 
     def _give_up(
         self,

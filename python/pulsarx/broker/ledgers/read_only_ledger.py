@@ -76,9 +76,13 @@ class ReadOnlyLedger(LedgerList):
         self.indexes: LedgerIndexes = LedgerIndexes(self, {})
         self.tail: Any = LedgerTail(self, self.partition)
         self.tail.aborted = None  # the next is asked
-        self.aborted = AbortedByCatalogue(self.record, broker.refresh, self._left)
+        self._aborted = AbortedByCatalogue(self.record, broker.refresh, self._left)
         self._recovered: dict[int, _Recovered] = {}
         self._listen()
+
+    @property
+    def aborted(self) -> AbortedByCatalogue:
+        return self._aborted
 
     def listen_again(self) -> None:
         """The folder has another owner, which publishes the ends of its own ledgers."""

@@ -20,8 +20,15 @@ from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
-from pulsarx._pycore.dispatch import transaction_steps
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.dispatch.transaction_steps import (
+    abort_transaction,
+    apply_acks,
+    commit_transaction,
+    open_transaction,
+    reopen_transaction,
+    transaction_acks,
+)
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.catalogue import changes
@@ -608,33 +615,33 @@ class Subscription:
         """The acknowledgements that a transaction has pending here, for a record: "individual", a
         list of [ledger id, first ordinal, count], and "cumulative", [ledger id, ordinal of the
         first message that is not], or None. The transaction adds none here from now on."""
-        found: dict[str, Any] = transaction_steps.transaction_acks(self.core, transaction)
+        found: dict[str, Any] = transaction_acks(self.core, transaction)
         return found
 
     def open_transaction(self) -> object:
         """A transaction that has acknowledgements pending here; None: none has."""
-        return transaction_steps.open_transaction(self.core)
+        return open_transaction(self.core)
 
     def commit_transaction(self, transaction: object) -> None:
         """Acknowledge what the transaction did, in one step. Nothing when it did nothing here, and
         when the subscription is closed or removed. What it raises leaves the rest pending: it may
         be called again."""
-        if transaction_steps.commit_transaction(self.core, transaction):
+        if commit_transaction(self.core, transaction):
             self._acknowledged()
 
     def abort_transaction(self, transaction: object) -> None:
         """Have what the transaction acknowledged delivered again, counted; like commit_transaction.
         Shared and Key_Shared: to any consumer. Exclusive and Failover: in order, before anything
         else, as far as it was delivered; to a consumer of another process with all behind it."""
-        transaction_steps.abort_transaction(self.core, transaction)
+        abort_transaction(self.core, transaction)
 
     def reopen_transaction(self, transaction: object) -> None:
         """Nothing came of its end: it may acknowledge more here."""
-        transaction_steps.reopen_transaction(self.core, transaction)
+        reopen_transaction(self.core, transaction)
 
     def apply_acks(self, data: dict[str, Any]) -> None:
         """Acknowledge what transaction_acks answered: of a record that may be applied already."""
-        transaction_steps.apply_acks(self.core, data)
+        apply_acks(self.core, data)
         self._acknowledged()
 
     def _acknowledged(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.dispatch.position_sink import PositionSink
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.records import SubscriptionRecord, TopicRecord
+    from pulsarx.broker.ledgers.aborted_messages import Run
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.offload.topic_offload import TopicOffload
     from pulsarx.broker.runtime import BrokerRuntime
@@ -80,8 +83,8 @@ class Topic(BrokerTopic):
             made = self._subscription(each.name, each, tracker)
             made.last_active_ms = self.last_active_ms
             self.subscriptions[each.name] = made
-            self.transactions.catch_up(made)
-        self.ledger.aborted.passed_over = self.transactions.pass_over
+            _catch_up(self, made)
+        self.ledger.passed_over = partial(_pass_over, self)
         if self.subscriptions and not self.ledger.has_begun:
             self.ledger.before_first = self.keep_cursors
 
@@ -254,7 +257,7 @@ class Topic(BrokerTopic):
         tracker = self.cursors().create_non_durable(name, position)
         made = self._non_durable[name] = self._subscription(name, None, tracker)
         made.ledger_changed()  # as in create_subscription
-        self.transactions.catch_up(made)
+        _catch_up(self, made)
         return made
 
     def take_back(self, subscription: Subscription) -> None:
@@ -300,7 +303,7 @@ class Topic(BrokerTopic):
         self.touch()
         # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
-        self.transactions.catch_up(made)
+        _catch_up(self, made)
         return made
 
     def keep_cursors(self) -> None:
@@ -595,6 +598,15 @@ def _new_transactions(topic: Topic) -> TopicTransactions:
         topic.trim_soon,
         lambda: topic.trimming.no_longer_held(),
     )
+
+
+def _catch_up(topic: Topic, subscription: Subscription) -> None:
+    if topic.runtime.catalogue.state.next_transaction:  # else there never was a transaction
+        topic.transactions.catch_up(subscription)
+
+
+def _pass_over(topic: Topic, runs: list[Run]) -> None:
+    topic.transactions.pass_over(runs)
 
 
 def _new_backlog_limits(topic: Topic) -> BacklogLimits:

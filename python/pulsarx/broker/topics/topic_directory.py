@@ -510,7 +510,8 @@ class TopicDirectory:
             if self._topics.get(topic.name) is not topic:
                 return
             try:
-                topic.transactions.check_none("unload")
+                if self._runtime.transactions_if_any is not None and isinstance(topic, Topic):
+                    topic.transactions.check_none("unload")
                 topic.close_to_newcomers(False)
             except errors.NotAllowedError:
                 return

@@ -34,8 +34,8 @@ class BrokerTransaction(TransactionCore):
         self.opened_ms: int = runtime.clock.now_ms()
         self.is_late: bool = False  # its deadline ended it
         self.timer: Any = None  # of the deadline; None: it is over, or the transaction
-        self.joining = Lock()  # of the next, and of the end of is_open
-        self.ending = RLock()  # one end of it at a time; in front of the coordinator's
+        self.joining: Lock = Lock()  # of the next, and of the end of is_open
+        self.ending: RLock = RLock()  # one end of it at a time; in front of the coordinator's
         # Whether a commit of the catalogue was tried that says it is committed, or aborted; that
         # one may be there. None: none was.
         self.asked: bool | None = None

@@ -187,9 +187,7 @@ class TransactionCoordinator:
             messages = {each.ledgers: each.messages(transaction) for each in topics}
             try:
                 # Not under the lock: ends of others need not wait for it.
-                if wanted and self._runtime.durability != "os":
-                    for ledger in messages:
-                        ledger.flush(sealed=False)
+                self._flush(messages, wanted)
                 with self._lock:
                     self._tell_catalogue(transaction, wanted, messages)
                     decided = self._decide(transaction, wanted, messages)
@@ -206,6 +204,14 @@ class TransactionCoordinator:
                               transaction.timeout_ms)  # fmt: skip
         if decided != committed:
             self._answer_again(transaction, committed)
+
+    def _flush(self, messages: Messages, wanted: bool) -> None:
+        durability = self._runtime.durability
+        for ledger in messages:
+            if wanted and durability != "os":
+                ledger.flush(sealed=False)
+            elif durability == "sync":  # else readers could not pass over what is aborted
+                attempt(partial(ledger.flush, sealed=False))
 
     def _decide(self, transaction: BrokerTransaction, wanted: bool, messages: Messages) -> bool:
         """The catalogue is told: whether it was committed."""
@@ -246,7 +252,11 @@ class TransactionCoordinator:
         committed: bool,
         messages: Messages,
     ) -> None:
-        subscriptions = [each for each in transaction.subscriptions if each.record is not None]
+        subscriptions = [
+            (each, each.record.cursor_id)
+            for each in transaction.subscriptions
+            if each.record is not None
+        ]
         if not any(messages.values()) and not (committed and subscriptions):
             return  # a kill could undo nothing
         settled = self._take_settled()
@@ -264,17 +274,16 @@ class TransactionCoordinator:
                 if kept:  # else the topic was deleted meanwhile
                     rows[ledger.name] = kept
             acknowledged = []
-            for each in subscriptions if committed else ():
+            for each, cursor_id in subscriptions if committed else ():
                 acks = each.transaction_acks(transaction)
                 if not each.removed and (acks["individual"] or acks["cumulative"]):
-                    acknowledged.append(
-                        [each.record.cursor_id, acks["individual"], acks["cumulative"]]
-                    )
+                    acknowledged.append([cursor_id, acks["individual"], acks["cumulative"]])
             if not rows and not acknowledged:
                 return others  # nothing that a kill could undo
             end = changes.end_transaction(
                 transaction.number,
                 committed=committed,
+                order=state.last_end + 1,
                 ended_ms=self._runtime.clock.now_ms(),
                 messages=rows,
                 acknowledged=acknowledged,
@@ -287,8 +296,8 @@ class TransactionCoordinator:
             self._catalogue.commit(operations, flush=self._runtime.durability != "os")
         except errors.StorageFullError:
             transaction.asked = None
-            for each in subscriptions:
-                self._unapplied.discard((each.record.cursor_id, transaction.number))
+            for _, cursor_id in subscriptions:
+                self._unapplied.discard((cursor_id, transaction.number))
             raise
         self._forget_settled(settled)
         if self._runtime.durability == "os":
