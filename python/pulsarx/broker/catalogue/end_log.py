@@ -78,7 +78,7 @@ class EndLog:
     ) -> None:
         """file: the path of a file of a kind and number."""
         self.pending: list[dict[str, Any]] = []  # operations that no commit of the owner has yet
-        self.is_durable = False  # one of them is
+        self.is_durable: bool = False  # one of them is
         self._files = files
         self._path = path
         self._folder_id = folder_id
