@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-deploy test-spark-versions \
-	docs lint format sanitize coverage bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
+	docs lint format sanitize coverage bench bench-official bench-serve bench-spark oracle compare instructions wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -32,6 +32,7 @@ help:
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
 	@echo "                 needs Java and Maven"
 	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
+	@echo "make instructions  how many instructions hot calls take, by valgrind, and which rose by more than 3 %"
 	@echo "make wheel       a wheel of what is built and an sdist in dist/, tried in a fresh environment"
 	@echo "make wheels      wheels in dist/ for all Pythons and platforms, tried; WHEELS=cp312 for some"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
@@ -113,6 +114,11 @@ format:
 	@tools/bootstrap test lint
 	$(VENV_PYTHON) -m ruff check --fix .
 	$(VENV_PYTHON) -m ruff format .
+
+# No load of the machine moves it; a minute. --write keeps what was counted.
+instructions:
+	@tools/bootstrap test
+	$(VENV_PYTHON) benchmarks/instructions.py $(COMPARE_ARGS)
 
 SANITIZED := tests/core tests/pycore tests/reliability/test_fuzz_targets.py
 sanitize:

@@ -41,6 +41,18 @@ class PlainFiles:
         with open(path, "rb") as file:
             return file.read()
 
+    def write_at(self, path: str, data: bytes, offset: int, flush: bool) -> None:
+        with open(path, "r+b", buffering=0) as file:
+            file.seek(offset)
+            assert file.write(data) == len(data)
+            if self.flush and flush:
+                os.fdatasync(file.fileno())
+
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(size)
+
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)
 

@@ -25,11 +25,22 @@ class Content:
     def __init__(self, data: bytes, flushed: bool) -> None:
         self.data = data
         self.flushed = flushed
+        self.writes: list[tuple[int, bytes]] = []  # over it, not flushed
+
+    def flush(self) -> None:
+        for offset, data in self.writes:
+            self.data = self.data[:offset] + data + self.data[offset + len(data) :]
+        self.writes = []
+        self.flushed = True
 
     def left(self, chance: random.Random | None) -> bytes:
         """What a power cut may leave of them. None: as little as possible."""
         if self.flushed:
-            return self.data
+            found = self.data
+            for offset, data in self.writes if chance is not None else ():
+                kept = data[: chance.choice((0, len(data) // 2, len(data)))] if chance else b""
+                found = found[:offset] + kept + found[offset + len(kept) :]
+            return found
         size = 0 if chance is None else chance.choice((0, len(self.data) // 2, len(self.data)))
         return self.data[:size]
 
@@ -70,7 +81,24 @@ class SimulatedFiles(PlainFiles):
 
     def flush_file(self, path: str) -> None:
         self._step("flush_file", path)
-        self._contents[path].flushed = True
+        self._contents[path].flush()
+
+    def write_at(self, path: str, data: bytes, offset: int, flush: bool) -> None:
+        content = self._contents[path]
+        try:
+            self._step("write_at", path)
+        except Crash:
+            if len(self.calls) - 1 == self._crash_at:
+                content.writes.append((offset, data))
+            raise
+        super().write_at(path, data, offset, flush)
+        content.writes.append((offset, data))
+        if flush:
+            content.flush()
+
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        self._step("read_at", path)
+        return super().read_at(path, offset, size)
 
     def read(self, path: str) -> bytes:
         self._step("read", path)

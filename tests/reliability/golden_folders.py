@@ -103,14 +103,19 @@ def formats_of(folder: Path) -> dict[str, int]:
     marker = (folder / "PULSARX").read_bytes().split(b"\0")[0].decode().splitlines()
     found = {"folder": int(marker[1].removeprefix("format "))}
     for kind in ("commit", "checkpoint", "sequences"):
-        (path, *_) = sorted(folder.rglob(f"*.{kind}"))
-        found[kind] = int(path.read_bytes().split(b" ", 3)[2])
+        found[kind] = max(map(_version, folder.rglob(f"*.{kind}")))
+    for path in folder.rglob("*.ends"):  # which a killed owner leaves
+        found["end"] = _version(path)
     (ledger, *_) = sorted(folder.rglob("*.ledger"))
     (cursor, *_) = sorted(each for each in (folder / "cursors").iterdir() if each.is_file())
     for kind, path, at in (("ledger", ledger, 8), ("cursor", cursor, 8)):
         found[kind] = int.from_bytes(path.read_bytes()[at : at + 4], "little")
     found["ends"] = int.from_bytes((folder / "ends").read_bytes()[16:20], "little")
     return found
+
+
+def _version(path: Path) -> int:
+    return int(path.read_bytes().split(b" ", 3)[2])
 
 
 def newest_formats(folder: Path) -> dict[str, int]:
@@ -126,4 +131,8 @@ def newest_formats(folder: Path) -> dict[str, int]:
                 producer.send(b"one")
                 producer.send(b"two")
             client.subscribe("t", "s")
-    return formats_of(folder)
+            with client.new_transaction() as transaction, client.create_producer("u") as producer:
+                producer.send(b"three", transaction=transaction)
+            (ends,) = folder.rglob("*.ends")
+            end = _version(ends)
+    return {**formats_of(folder), "end": end}

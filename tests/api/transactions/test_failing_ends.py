@@ -162,8 +162,8 @@ def test_a_deadline_that_is_over_when_there_is_no_room_is_kept(
         patch.setattr(Catalogue, "commit", slow)
         with pytest.raises(errors.StorageFullError):
             transaction.commit()
-    wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
-    assert seen(client, "t") == [b"plain"]
+    wait_until(lambda: seen(client, "t") == [b"plain"])
+    assert transaction.state() is TransactionState.TIME_OUT
 
 
 def test_what_could_not_be_applied_is_applied_later(

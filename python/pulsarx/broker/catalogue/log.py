@@ -250,7 +250,7 @@ class CatalogueLog:
         self.outcome_unknown = False
         if commit.flush:
             self.unflushed.flush(COMMIT)
-        else:
+        elif not self.unflushed.announced:
             self.unflushed.announce(commit.number)
         final = self._file(COMMIT, commit.number)
         temporary = self._temporary(final, commit.writer)

@@ -219,8 +219,8 @@ class TransactionCoordinator:
         told = self._catalogue.state.ended.get(transaction.number)
         decided = wanted if told is None else told.committed
         self._ended[transaction.number] = decided, transaction.role
-        for number in list(self._ended)[:-ENDED_KEPT]:
-            del self._ended[number]
+        if len(self._ended) > ENDED_KEPT:
+            del self._ended[next(iter(self._ended))]
         if decided:
             self.committed_count += 1
         else:
