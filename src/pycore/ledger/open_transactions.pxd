@@ -32,7 +32,7 @@ cdef class TransactionCore:
     cdef readonly dict under_way
     cdef Latch quiet                     # none is under way, or it has ended; None: nobody waits
 
-    cpdef int fail(self, object error) except -1
+    cpdef object fail(self, object error)
     """A send or an acknowledgement in it failed: it cannot be committed any more."""
 
     cdef int require_taking(self) except -1

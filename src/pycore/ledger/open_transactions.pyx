@@ -97,7 +97,7 @@ cdef class TransactionCore:
         """NotAllowedError: it is not of the folder that this is the runtime of."""
         raise NotImplementedError
 
-    cpdef int fail(self, object error) except -1:
+    cpdef object fail(self, object error):
         """Have it aborted at its end, as a send or an acknowledgement in it failed.
 
         Args:
@@ -105,7 +105,6 @@ cdef class TransactionCore:
         """
         if self.failure is None:
             self.failure = error
-        return 0
 
 
 cdef TransactionCore transaction_of(object given):
