@@ -15,6 +15,7 @@ consumer has an input, all that is not committed is forgotten, and comes again.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Condition
@@ -65,6 +66,7 @@ class InputTransactions:
         self._done_changes: Changes = {}
         self._ending: list[InputEffects] = []  # in the transaction of this moment
         self._ending_changes: Changes = {}
+        self._topics: dict[str, bool] = {}  # of inputs: whether they are persistent
         self._starts_again = False
         self._is_last = False  # no input follows
         self._has_failed = False
@@ -207,9 +209,7 @@ class InputTransactions:
                     if publication.is_kept:
                         sent.send(publication)
             if state is not None:
-                sent.send_all(state)
-            for producer in list(sent.producers):
-                producer.flush()
+                sent.send_state(state)
             sent.wait()
         except Exception as error:
             if sent.transaction.state() is not TransactionState.OPEN:
@@ -217,9 +217,17 @@ class InputTransactions:
             raise _Refused(sentence_of(error)) from error
 
     def _acknowledge(self, inputs: list[InputEffects], transaction: Transaction) -> None:
-        kept = [each.message for each in inputs if _is_kept(each)]
+        kept = [each.message for each in inputs if self._is_kept(each)]
         if kept:
             self._consumer.acknowledge_many(kept, transaction)
+
+    def _is_kept(self, effects: InputEffects) -> bool:
+        """False: no transaction takes its acknowledgement, as its topic is not persistent."""
+        topic = effects.message.topic_name()
+        found = self._topics.get(topic)
+        if found is None:
+            found = self._topics[topic] = TopicName.of(topic).persistent
+        return found
 
     def _commit(self, transaction: Transaction) -> None:
         try:
@@ -235,10 +243,10 @@ class InputTransactions:
         for each in inputs:
             for publication in each.publications:
                 if publication.is_kept:
-                    sent.tell(publication, self._runner)
+                    sent.call(publication, self._runner)
                 else:
                     self._send_unkept(publication)
-            if not _is_kept(each):
+            if not self._is_kept(each):
                 self._consumer.acknowledge(each.message)
             self._runner.figures.processed(each.milliseconds)
 
@@ -252,60 +260,50 @@ class InputTransactions:
 
 
 class _Sent:
-    """Sends in a transaction, and notes what becomes of it."""
+    """Sends in a transaction, and notes what its callbacks are told."""
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction
-        self.producers: dict[Any, bool] = {}
-        self._confirmed = Condition()  # of what follows
-        self._count = 0
-        self._failure = ""
-        self._ids: dict[Publication, MessageId] = {}  # of those who wait for it
+        self._producers: dict[Any, bool] = {}
+        self._told = Condition()  # of what follows
+        self._awaited = 0
+        self._ids: dict[Publication, MessageId] = {}
 
     def send(self, publication: Publication) -> None:
-        def confirmed(result: Result, message_id: MessageId) -> None:
-            if publication.callback is not None:
-                self._ids[publication] = message_id
-            self._end(result, publication.topic)
-
-        self.producers[publication.producer] = True
-        self._begin()
+        told: Callable[[Result, MessageId], None] | None = None
+        if publication.callback is not None:
+            told = partial(self._tell, publication)
+            with self._told:
+                self._awaited += 1
+        self._producers[publication.producer] = True
         publication.producer.send_async(
-            publication.payload, confirmed, transaction=self.transaction, **publication.options
+            publication.payload, told, transaction=self.transaction, **publication.options
         )
 
-    def send_all(self, state: FunctionState) -> None:
+    def _tell(self, publication: Publication, _: Result, message_id: MessageId) -> None:
+        with self._told:
+            self._ids[publication] = message_id
+            self._awaited -= 1
+            self._told.notify_all()
+
+    def send_state(self, state: FunctionState) -> None:
         """Send what a state is about to become."""
-
-        def confirmed(result: Result, _: MessageId) -> None:
-            self._end(result, "the state of the function")
-
-        self.producers[state.producer] = True
+        self._producers[state.producer] = True
         for key, data in state.messages():
-            self._begin()
-            state.producer.send_async(
-                data, confirmed, partition_key=key, transaction=self.transaction
-            )
-
-    def _begin(self) -> None:
-        with self._confirmed:
-            self._count += 1
-
-    def _end(self, result: Result, topic: str) -> None:
-        with self._confirmed:
-            self._count -= 1
-            if result != Result.Ok:
-                self._failure = f"publish to {topic}: {result}"
-            self._confirmed.notify_all()
+            state.producer.send_async(data, None, partition_key=key, transaction=self.transaction)
 
     def wait(self) -> None:
-        """UnknownError: a message was not stored."""
-        with self._confirmed:
-            self._confirmed.wait_for(lambda: self._count == 0)
-        if self._failure:
-            raise errors.UnknownError(detail=self._failure)
+        """Return when all of it is stored. Raises what one failed with."""
+        for producer in list(self._producers):
+            producer.flush()
+        failure = self.transaction.failure
+        if failure is not None:
+            raise failure
+        with self._told:
+            self._told.wait_for(lambda: self._awaited == 0)
 
-    def tell(self, publication: Publication, runner: Host) -> None:
+    def call(self, publication: Publication, runner: Host) -> None:
+        """Call who waits for a message."""
         if publication.callback is None:
             return
         try:
@@ -314,7 +312,3 @@ class _Sent:
             what = f"the callback of a message to {publication.topic}: {sentence_of(error)}"
             runner.figures.system_exception(what)
             runner.logger.error("%s", what)
-
-
-def _is_kept(effects: InputEffects) -> bool:
-    return TopicName.of(effects.message.topic_name()).persistent
