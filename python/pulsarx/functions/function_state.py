@@ -61,11 +61,18 @@ class FunctionState:
             send_timeout_millis=0,
         )
         try:
+            self._wait_for_transactions(client)
             self._compact_first(client)
             self._load(client)
         except BaseException:
             self.producer.close()
             raise
+
+    def _wait_for_transactions(self, client: Client) -> None:
+        """What a runner before left open is committed or aborted soon, and no other one begins."""
+        pause = Event()
+        while client.admin.topics.stats(self._topic)["ongoing_txn_count"]:
+            pause.wait(0.005)
 
     def _compact_first(self, client: Client) -> None:
         """Policies that let ledgers be trimmed come last: a kill before leaves what it must."""

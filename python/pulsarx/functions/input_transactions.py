@@ -143,7 +143,7 @@ class InputTransactions:
         try:
             try:
                 self._end(inputs)
-            except _Refused:
+            except (_Refused, ValueError):  # of a counter that another instance gave a value
                 if len(inputs) == 1:
                     raise
                 for each in inputs:
