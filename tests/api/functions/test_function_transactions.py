@@ -271,6 +271,15 @@ def test_what_no_transaction_takes_comes_when_it_counts(client: pulsarx.Client) 
         passing.receive(50)
 
 
+def test_inputs_are_taken_anew_after_a_seek(client: pulsarx.Client) -> None:
+    """With all that follows from them: an output of each was left out, and the state counted it."""
+    filled(client, 5, "in")
+    run_out(client, count)
+    client.admin.topics.reset_cursor("in", SUBSCRIPTION, MessageId.earliest)
+    run_out(client, count)
+    assert effects(client) == (10, 10, 10, 5)
+
+
 def test_a_slow_function_does_not_hold_back_what_was_done(client: pulsarx.Client) -> None:
     release = threading.Event()
 
