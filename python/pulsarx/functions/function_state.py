@@ -69,7 +69,7 @@ class FunctionState:
             raise
 
     def _wait_for_transactions(self, client: Client) -> None:
-        """What a runner before left open is committed or aborted soon, and no other one begins."""
+        """Wait until what a runner before left open has ended. No other one begins."""
         pause = Event()
         while client.admin.topics.stats(self._topic)["ongoing_txn_count"]:
             pause.wait(0.005)
