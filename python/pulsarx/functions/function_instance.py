@@ -105,7 +105,8 @@ class FunctionInstance:
             waiting.cancel()
 
     def check_is_elsewhere(self) -> None:
-        if self._thread.runs_here():
+        transactions = self._transactions
+        if self._thread.runs_here() or (transactions is not None and transactions.runs_here()):
             raise RuntimeError("a function cannot wait for its own end: stop it from outside")
 
     def join(self) -> None:

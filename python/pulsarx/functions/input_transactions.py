@@ -75,6 +75,10 @@ class InputTransactions:
     def start(self) -> None:
         self._thread.start()
 
+    def runs_here(self) -> bool:
+        """Whether a callback of the function is called, in the thread of this."""
+        return self._thread.runs_here()
+
     def finish(self) -> None:
         """Return when all that was done is committed, or never will be."""
         with self._changed:

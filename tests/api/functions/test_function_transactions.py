@@ -247,6 +247,26 @@ def test_callbacks_come_when_it_counts(client: pulsarx.Client) -> None:
     assert runner.stats()["systemExceptionsTotal"] == 1
 
 
+def test_a_callback_cannot_wait_for_the_end_of_its_function(client: pulsarx.Client) -> None:
+    """It would wait for itself."""
+    told: list[str] = []
+
+    def publishes(value: int, context: Context) -> None:
+        context.publish("audit", str(value), callback=stops)
+
+    def stops(*_: Any) -> None:
+        try:
+            runner.stop()
+        except RuntimeError as error:
+            told.append(str(error))
+
+    filled(client, 1, "in")
+    runner = runner_of(client, publishes)
+    with runner:
+        wait_until(lambda: told)
+    assert told == ["a function cannot wait for its own end: stop it from outside"]
+
+
 def test_what_no_transaction_takes_comes_when_it_counts(client: pulsarx.Client) -> None:
     """A topic that keeps no messages, published to, and read from."""
     name = "non-persistent://public/default/"
