@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pulsarx.spark.topic_upsert import upsert_topic
     from pulsarx.spark.write_commit import abort_write, commit_write
     from pulsarx.spark.write_job import plan_write
+    from pulsarx.spark.write_transaction import WriteTransaction
 
 # Where each name is. No module has the name of what it gives: importing it would hide that.
 _PLACES = {
@@ -58,6 +59,7 @@ _PLACES = {
     "message_accumulator": "partition_writer",
     "commit_write": "write_commit",
     "abort_write": "write_commit",
+    "WriteTransaction": "write_transaction",
 }
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "message_accumulator",
     "commit_write",
     "abort_write",
+    "WriteTransaction",
 ]
 
 

@@ -148,6 +148,18 @@ def write_topic(
         All rows are on the device when it returns, in one commit; with flush=False a power cut may
         take them.
     """
+    job = plan_frame_write(root, topic, frame, options)
+    return write_once(
+        job,
+        lambda: commit_write(job, stage_frame(frame, job)),
+        lambda: compute_frame(frame),
+    )
+
+
+def plan_frame_write(
+    root: str | os.PathLike[str], topic: str | None, frame: DataFrame, options: dict[str, Any]
+) -> WriteJob:
+    """Plan what write_topic does."""
     check_keywords("write_topic", options, plan_write, "root")
     if not hasattr(type(frame), "writeStream"):
         kind = type(frame)
@@ -161,11 +173,7 @@ def write_topic(
     except BaseException:
         abort_write(job)
         raise
-    return write_once(
-        job,
-        lambda: commit_write(job, stage_frame(frame, job)),
-        lambda: compute_frame(frame),
-    )
+    return job
 
 
 def stage_frame(frame: DataFrame, job: WriteJob) -> list[CommitMessage]:
@@ -213,19 +221,28 @@ def save_rdd(
     Durability:
         As write_topic.
     """
+    job = plan_rdd_write(root, topic, rdd, options)
+    return write_once(job, lambda: commit_write(job, stage_rdd(rdd, job)), rdd.count)
+
+
+def plan_rdd_write(
+    root: str | os.PathLike[str], topic: str | None, rdd: RDD[Any], options: dict[str, Any]
+) -> WriteJob:
+    """Plan what save_rdd does."""
     check_keywords("save_rdd", options, plan_write, "root")
     if hasattr(type(rdd), "writeStream"):
         raise TypeError("save_rdd takes an RDD; write_topic writes a DataFrame")
     check_raw("save_rdd", options)
-    job = plan_write(root, topic, **options)
+    return plan_write(root, topic, **options)
+
+
+def stage_rdd(rdd: RDD[Any], job: WriteJob) -> list[CommitMessage]:
+    """Have tasks stage the elements; their messages are for `commit_write`."""
 
     def stage(parts: Iterable[Any]) -> Iterator[CommitMessage]:
         return write_partitions(parts, job)
 
-    def write() -> AttachResult:
-        return commit_write(job, rdd.mapPartitions(stage).collect())
-
-    return write_once(job, write, rdd.count)
+    return rdd.mapPartitions(stage).collect()
 
 
 def write_once(

@@ -64,6 +64,24 @@ def upsert_topic(
     Durability:
         As write_topic.
     """
+    given = {"application": application, "version": version, **options}
+    job = plan_upsert(root, topic, frame, complete, given)
+
+    def write() -> AttachResult:
+        messages, deletes = stage_upsert(frame, job, complete)
+        return commit_write(job, messages, derived=deletes)
+
+    return write_once(job, write, lambda: compute_frame(frame))
+
+
+def plan_upsert(
+    root: str | os.PathLike[str],
+    topic: str,
+    frame: DataFrame,
+    complete: bool,
+    options: dict[str, Any],
+) -> WriteJob:
+    """Plan what upsert_topic does."""
     if _KEY not in frame.columns:
         raise ValueError(
             f"upsert_topic: the DataFrame has no column {_KEY!r}, which says whose newest state a "
@@ -73,20 +91,18 @@ def upsert_topic(
     check_keywords("upsert_topic", options, plan_write, "root", "complete")
     check_raw("upsert_topic", options)
     check_write_schema(frame.schema, True)
-    job = plan_write(
-        root,
-        topic,
-        application=application,
-        version=version,
-        **{"null_values": True, **options},
-    )
+    planned: dict[str, Any] = {"null_values": True, **options}
+    job = plan_write(root, topic, **planned)
     job.needs_key = True
-    return write_once(job, lambda: _write(frame, job, complete), lambda: compute_frame(frame))
+    return job
 
 
-def _write(frame: DataFrame, job: WriteJob, complete: bool) -> AttachResult:
+def stage_upsert(
+    frame: DataFrame, job: WriteJob, complete: bool
+) -> tuple[list[CommitMessage], list[CommitMessage]]:
+    """Have tasks stage the rows, and the deletes that follow from them and the topic."""
     if not complete:
-        return commit_write(job, stage_frame(frame, job))
+        return stage_frame(frame, job), []
     cached = frame.is_cached
     if not cached:
         frame.persist()
@@ -96,7 +112,7 @@ def _write(frame: DataFrame, job: WriteJob, complete: bool) -> AttachResult:
     finally:
         if not cached:
             frame.unpersist()
-    return commit_write(job, messages, derived=deletes)
+    return messages, deletes
 
 
 def _stage_deletes(

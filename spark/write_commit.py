@@ -70,24 +70,56 @@ def commit_write(
     Durability:
         The rows are on the device when it returns, in one commit.
     """
-    told = list(messages)
-    files = ordered_files(job, [*told, *derived])
+    return commit_writes(job, [StagedWrite(job, messages, derived)], on_small_ledgers)
+
+
+class StagedWrite:
+    """Carries what the tasks of one write left for its commit. A value."""
+
+    __slots__ = ("derived", "job", "messages")
+
+    def __init__(
+        self,
+        job: WriteJob,
+        messages: Iterable[CommitMessage],
+        derived: Iterable[CommitMessage] = (),
+    ) -> None:
+        self.job: WriteJob = job
+        self.messages: list[CommitMessage] = list(messages)
+        self.derived: list[CommitMessage] = list(derived)
+
+
+def commit_writes(
+    job: WriteJob, writes: list[StagedWrite], on_small_ledgers: str = "warn"
+) -> AttachResult:
+    """Attach what the tasks of several writes wrote, in their order, in one commit.
+
+    job: has the transaction of all of them. Raises what commit_write does.
+    """
+    files: list[StagedFile] = []
+    merged: set[str] = set()  # the topics whose small ledgers may be
+    for each in writes:
+        found = ordered_files(each.job, each.messages + each.derived)
+        files += found
+        merged |= {file.topic for file in found if each.job.merge_small_ledgers}
     _advise(files, on_small_ledgers)
-    content = _content_of(job, told)
-    _create_topic(job)
-    schema = _new_schema(job)
+    content = _content_of(job, writes)
+    for each in writes:
+        _create_topic(each.job)
+    schemas = _new_schemas(writes)
     try:
-        result = attach(job.root, job.transaction, files, content=content, schema=schema)
+        result = attach(job.root, job.transaction, files, content=content, schemas=schemas)
     except errors.Timeout:
-        result = attach(job.root, job.transaction, files, content=content, schema=schema)
-    remove_staged(job)
+        result = attach(job.root, job.transaction, files, content=content, schemas=schemas)
+    for each in writes:
+        remove_staged(each.job)
     check_order(job, result)
     if (
         job.on_conflict == "error"
         and result.content
         and not is_same_content(result.content, content)
     ):
-        count = sum({each.partition_id: each.message_count for each in told}.values())
+        count = sum(_message_count(each.messages) for each in writes)
         raise WrittenBeforeError(
             detail=f"write version {job.version} of {job.application!r}: it was written before, "
             f"with {result.message_count} messages, and these {count} are not the same. Nothing "
@@ -95,25 +127,25 @@ def commit_write(
             "something else, as from the time or a random number, and the first is to stay: "
             "option txnConflict ignore, argument on_conflict='ignore'"
         )
-    _merge_small(job, files)
+    _merge_small(job, merged, len(files))
     return result
 
 
-def _merge_small(job: WriteJob, files: list[StagedFile]) -> None:
+def _merge_small(job: WriteJob, topics: set[str], file_count: int) -> None:
     """Now and then, have the small ledgers of the topics be merged. The write is attached by then,
     so what fails here is told and no more."""
     has_versions = job.on_conflict != ""
-    due = (job.version + 1) % _MERGED_EVERY == 0 or len(files) >= _MERGED_FILES
-    if not (has_versions and due and job.merge_small_ledgers):
+    due = (job.version + 1) % _MERGED_EVERY == 0 or file_count >= _MERGED_FILES
+    if not (has_versions and due):
         return
-    for topic in sorted({file.topic for file in files}):
+    for topic in sorted(topics):
         try:
             merge_small_ledgers(job.root, topic)
         except Exception as error:  # of a write that is done, and must not fail by it
             warnings.warn(
                 f"small ledgers of {topic} were not merged behind version {job.version} of "
                 f"{job.application!r}, which is written: {errors.detail_of(error)}",
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -134,22 +166,42 @@ def _create_topic(job: WriteJob) -> None:
         # Somebody else did, as another batch; where partitions differ attaching finds that out.
 
 
-def _new_schema(job: WriteJob) -> NewSchema | None:
-    """The schema that the commit registers: no row was refused by then, so none is left behind."""
-    values = job.values
-    if values is None or not values.is_new:
-        return None
-    assert job.topic is not None and values.info is not None and values.version is not None
-    return NewSchema(job.topic, values.version, values.info)
+def _new_schemas(writes: list[StagedWrite]) -> list[NewSchema]:
+    """The schemas that the commit registers: no row was refused by then, so none is left behind.
+    IncompatibleSchema: two for one topic."""
+    found: dict[str, NewSchema] = {}
+    for each in writes:
+        values = each.job.values
+        if values is None or not values.is_new:
+            continue
+        assert each.job.topic is not None
+        assert values.info is not None and values.version is not None
+        new = NewSchema(each.job.topic, values.version, values.info)
+        known = found.setdefault(new.topic, new)
+        if known.document() != new.document():
+            raise errors.IncompatibleSchema(
+                detail=f"{new.topic}: two writes of one transaction bring different schemas. "
+                "Nothing was written; write one of them before, by itself"
+            )
+    return list(found.values())
 
 
-def _content_of(job: WriteJob, messages: list[CommitMessage]) -> str:
+def _content_of(job: WriteJob, writes: list[StagedWrite]) -> str:
     """The digest of all rows, in whatever order and tasks they were."""
     if not job.on_conflict:
         return ""
-    found = {each.partition_id: each for each in messages if each.message_count}.values()
+    found = [message for each in writes for message in _distinct(each.messages)]
     digest = ContentDigest([each.content for each in found], [each.given for each in found])
     return digest.text(sum(each.message_count for each in found))
+
+
+def _message_count(messages: list[CommitMessage]) -> int:
+    return sum(each.message_count for each in _distinct(messages))
+
+
+def _distinct(messages: list[CommitMessage]) -> list[CommitMessage]:
+    """One message of each Spark partition that has rows: it may be told twice."""
+    return list({each.partition_id: each for each in messages if each.message_count}.values())
 
 
 def find_commit(job: WriteJob) -> AttachResult | None:
@@ -246,7 +298,7 @@ def _advise(files: list[StagedFile], on_small_ledgers: str) -> None:
         raise errors.NotAllowedError(
             detail=f"{text}. Refused, as onSmallFiles says: nothing was attached"
         )
-    warnings.warn(text, stacklevel=3)
+    warnings.warn(text, stacklevel=4)
 
 
 def check_order(job: WriteJob, result: AttachResult) -> None:

@@ -75,6 +75,10 @@ CAMPAIGNS = (
         "tests/spark/test_twin_tasks.py", "-m", "standard or long", rounds=3,
     ),
     campaign(
+        "function-kills", "functions that are effectively once, killed at any moment",
+        "tests/api/functions/test_function_kills.py", "-m", "standard or long", rounds=25, scale=1,
+    ),
+    campaign(
         "driver-kills", "50 drivers of Spark a round, killed at random beside a living owner",
         "tests/spark/test_other_drivers.py", "-m", "standard or long", rounds=2, scale=10,
     ),

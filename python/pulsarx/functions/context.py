@@ -107,7 +107,8 @@ class Context:
         callback: Callable[..., object] | None = None,
         message_conf: dict[str, Any] | None = None,
     ) -> Any:
-        """Send a message to any topic, without waiting.
+        """Send a message to any topic, without waiting. With EFFECTIVELY_ONCE it is sent when the
+        function has returned, in the transaction of the input.
 
         Args:
             topic_name: A name.
@@ -115,19 +116,21 @@ class Context:
             serde_class_name: The SerDe of the value.
             properties: The properties of the message.
             compression_type: How the producer of the topic compresses.
-            callback: As of `Producer.send_async`.
+            callback: As of `Producer.send_async`. With EFFECTIVELY_ONCE it is called when the
+                transaction was committed, so the function must not wait for it.
             message_conf: More arguments of `Producer.send_async`, by name.
 
         Returns:
             None.
 
         Durability:
-            With ATLEAST_ONCE and EFFECTIVELY_ONCE it is as durable as after send before the input
-            is acknowledged.
+            With ATLEAST_ONCE it is as durable as after send before the input is acknowledged, with
+            EFFECTIVELY_ONCE together with that.
         """
 
     def ack(self, msgid: Any, topic: str) -> Any:
-        """Acknowledge a message. With MANUAL guarantees nothing else does.
+        """Acknowledge a message. With MANUAL guarantees nothing else does; with EFFECTIVELY_ONCE it
+        does nothing, as each input is acknowledged with what the function did.
 
         Args:
             msgid: The id of the message.

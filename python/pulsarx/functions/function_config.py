@@ -27,8 +27,9 @@ class FunctionConfig:
       ATLEAST_ONCE      an input is acknowledged when its output, its state and what it published
                         are durable; an exception of the function gives it back
       ATMOST_ONCE       acknowledged before the function is called
-      EFFECTIVELY_ONCE  as ATLEAST_ONCE, in order; an output that is sent again after a kill is not
-                        stored again; an exception of the function ends the runner
+      EFFECTIVELY_ONCE  in order; the acknowledgement of an input, its output, its state and what it
+                        published are one transaction, so they are there once, or none of them; an
+                        exception of the function ends the runner
       MANUAL            the function acknowledges by Context.ack
     """
 

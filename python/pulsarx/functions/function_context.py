@@ -7,6 +7,9 @@ import re
 from pulsarx._pycore.ground.locks import Condition, Lock
 from pulsarx.enumerations import CompressionType
 from pulsarx.functions.context import Context
+from pulsarx.functions.function_state import bytes_of, check_key, counter_in
+from pulsarx.functions.input_effects import InputEffects, Publication
+from pulsarx.functions.state_changes import checked_amount, checked_value, counter_of
 from pulsarx.functions.user_code import name_of, serializer
 from pulsarx.results import Result
 from pulsarx.topic_name import TopicName
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from pulsarx.consumer import Consumer
     from pulsarx.functions.function_config import FunctionConfig
     from pulsarx.functions.host import Host
+    from pulsarx.functions.input_transactions import InputTransactions
+    from pulsarx.functions.state_changes import Change, Value
     from pulsarx.message import Message
     from pulsarx.message_id import MessageId
 
@@ -32,13 +37,21 @@ class FunctionContext(Context):
     message."""
 
     def __init__(
-        self, runner: Host, config: FunctionConfig, index: int, consumer: Consumer
+        self,
+        runner: Host,
+        config: FunctionConfig,
+        index: int,
+        consumer: Consumer,
+        transactions: InputTransactions | None,
     ) -> None:
+        """transactions: None: what it does counts at once."""
         self._runner = runner
         self._config = config
         self._index = index
         self._consumer = consumer
+        self._transactions = transactions
         self._message: Message | None = None
+        self._effects: InputEffects | None = None  # of the input in hand, in a transaction
         self._producers: dict[str, Any] = {}
         self._serializers: dict[str, Any] = {}
         self._lock = Lock()  # of what follows
@@ -48,8 +61,17 @@ class FunctionContext(Context):
 
     # The instance's side --------------------------------------------------------------------------
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Message) -> InputEffects | None:
+        """A message comes into hand. What is done with it, where that is a transaction."""
         self._message = message
+        self._effects = None if self._transactions is None else InputEffects(message)
+        return self._effects
+
+    def let_go(self) -> None:
+        """The function has returned."""
+        effects, self._effects = self._effects, None
+        if effects is not None:
+            effects.close()
 
     def settle(self) -> list[str]:
         """Wait until what was published since the last call is durable; what failed."""
@@ -152,8 +174,9 @@ class FunctionContext(Context):
         message_conf: dict[str, Any] | None = None,
     ) -> None:
         topic, named = str(topic_name), str(serde_class_name)
-        if topic not in self._producers:
-            self._producers[topic] = self._runner.client.create_producer(
+        producer = self._producers.get(topic)
+        if producer is None:
+            producer = self._producers[topic] = self._runner.client.create_producer(
                 topic,
                 block_if_queue_full=True,
                 compression_type=compression_type or CompressionType.NONE,
@@ -164,6 +187,24 @@ class FunctionContext(Context):
         conf = dict(message_conf or {})
         if properties:
             conf["properties"] = properties
+        effects = self._effects
+        if effects is not None and effects.publish(
+            Publication(
+                topic, producer, payload, conf, callback, is_kept=TopicName.of(topic).persistent
+            )
+        ):
+            return
+        self._send(topic, producer, payload, callback, conf)
+
+    def _send(
+        self,
+        topic: str,
+        producer: Any,
+        payload: bytes,
+        callback: Callable[..., object] | None,
+        conf: dict[str, Any],
+    ) -> None:
+        is_awaited = self._transactions is None and not self._config.at_most_once
 
         def sent(result: Result, message_id: MessageId) -> None:
             try:
@@ -172,16 +213,16 @@ class FunctionContext(Context):
             finally:
                 with self._published:
                     self._unpublished -= 1
-                    if result != Result.Ok and not self._config.at_most_once:
+                    if result != Result.Ok and is_awaited:
                         self._failed.append(f"publish to {topic}: {result}")
                     self._published.notify_all()
-                if result != Result.Ok and self._config.at_most_once:  # nobody waits for it
+                if result != Result.Ok and not is_awaited:
                     self._runner.logger.error("publish to %s failed: %s", topic, result)
 
         with self._lock:
             self._unpublished += 1
         try:
-            self._producers[topic].send_async(payload, sent, **conf)
+            producer.send_async(payload, sent, **conf)
         except BaseException:
             with self._published:
                 self._unpublished -= 1
@@ -196,6 +237,8 @@ class FunctionContext(Context):
         names = {*known, *(str(TopicName.of(each)) for each in known)}
         if not matches and topic not in names and parent not in names:
             raise ValueError(f"Invalid topicname {topic}")
+        if self._transactions is not None:
+            return  # the input is acknowledged with what the function did
         held = self._message
         is_held = held is not None and held.message_id() == msgid
         self._consumer.acknowledge(held if is_held and held is not None else msgid)
@@ -203,16 +246,35 @@ class FunctionContext(Context):
     # Its state ------------------------------------------------------------------------------------
 
     def incr_counter(self, key: str, amount: int) -> None:
-        self._runner.state().increment(key, amount)
+        if self._transactions is not None:
+            counter_of(key, self._value(key))
+        if not self._changes(key, (False, checked_amount(amount))):
+            self._runner.state().increment(key, amount)
 
     def get_counter(self, key: str) -> int | None:
-        return self._runner.state().counter(key)
+        return counter_in(self._value(key))
 
     def del_counter(self, key: str) -> None:
-        self._runner.state().remove(key)
+        if not self._changes(key, (True, None)):
+            self._runner.state().remove(key)
 
     def put_state(self, key: str, value: bytes | str) -> None:
-        self._runner.state().put(key, value)
+        if not self._changes(key, (True, checked_value(value))):
+            self._runner.state().put(key, value)
 
     def get_state(self, key: str) -> bytes | None:
-        return self._runner.state().value(key)
+        return bytes_of(self._value(key))
+
+    def _value(self, key: str) -> Value:
+        if self._transactions is None:
+            return self._runner.state().committed(key)
+        return self._transactions.value(key, self._effects)
+
+    def _changes(self, key: str, change: Change) -> bool:
+        """Whether the input in hand took a change; else it counts at once."""
+        effects = self._effects
+        if effects is None:
+            return False
+        check_key(key)
+        self._runner.state()  # opened by what is in the function, which it fails then
+        return effects.change(key, change)

@@ -11,6 +11,8 @@ from pulsarx.clock import monotonic_ms, system_clock
 from pulsarx.enumerations import ConsumerType
 from pulsarx.functions.function_context import FunctionContext
 from pulsarx.functions.function_state import StateNotStored
+from pulsarx.functions.input_effects import Publication
+from pulsarx.functions.input_transactions import InputTransactions
 from pulsarx.functions.pending_sends import sentence_of
 from pulsarx.functions.user_code import callable_of, serializer
 from pulsarx.options.consumer_policies import ConsumerDeadLetterPolicy
@@ -24,15 +26,13 @@ if TYPE_CHECKING:
 
     from pulsarx.functions.function_config import FunctionConfig
     from pulsarx.functions.host import Host
+    from pulsarx.functions.input_effects import InputEffects
     from pulsarx.functions.serde import SerDe
     from pulsarx.message import Message
     from pulsarx.message_id import MessageId
 
 INPUT_TOPIC = "__pfn_input_topic__"
 INPUT_MESSAGE_ID = "__pfn_input_msg_id__"
-
-# A sequence id is ledger, entry and batch index of the input: it grows as they are received.
-LEDGER_BITS, ENTRY_BITS, BATCH_BITS = 25, 20, 18
 
 
 class FunctionInstance:
@@ -51,10 +51,17 @@ class FunctionInstance:
         self._default_serializer = serializer(None)
         # A thread that sets one of these looks at the other one then, so no lock is needed.
         self._stopping = False
+        self._called = False  # to look what there is to do
         self._waiting: Future[Message] | None = None
         self._consumer = self._subscribe(index)
-        self.context: FunctionContext = FunctionContext(runner, config, index, self._consumer)
-        self._thread = OwnThread(self._run, f"{config.full_name}-{index}")
+        name = f"{config.full_name}-{index}"
+        self._transactions: InputTransactions | None = None
+        if config.effectively_once:
+            self._transactions = InputTransactions(runner, name, self._consumer, self._look)
+        self.context: FunctionContext = FunctionContext(
+            runner, config, index, self._consumer, self._transactions
+        )
+        self._thread = OwnThread(self._run, name)
 
     def _subscribe(self, index: int) -> Any:
         config = self._config
@@ -81,21 +88,31 @@ class FunctionInstance:
         )
 
     def start(self) -> None:
+        if self._transactions is not None:
+            self._transactions.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
         """The message in hand is finished, and no other one is begun."""
         self._stopping = True
+        self._look()
+
+    def _look(self) -> None:
+        """Its thread waits no longer for an input, and looks what else there is to do."""
+        self._called = True
         waiting = self._waiting
         if waiting is not None:
             waiting.cancel()
 
     def check_is_elsewhere(self) -> None:
-        if self._thread.runs_here():
+        transactions = self._transactions
+        if self._thread.runs_here() or (transactions is not None and transactions.runs_here()):
             raise RuntimeError("a function cannot wait for its own end: stop it from outside")
 
     def join(self) -> None:
         self._thread.join()
+        if self._transactions is not None:
+            self._transactions.finish()
 
     def close(self) -> None:
         """Close the consumer, when the thread has ended: what it had not begun goes back to the
@@ -107,6 +124,9 @@ class FunctionInstance:
     def _run(self) -> None:
         try:
             while not self._stopping:
+                self._called = False
+                if self._transactions is not None:
+                    self._transactions.start_again()
                 message = self._next()
                 if message is not None:
                     self._handle(message)
@@ -121,7 +141,7 @@ class FunctionInstance:
                 message: Message = found[0]
                 return message
             self._waiting = waiting = self._consumer.receive_async()
-            if self._stopping:
+            if self._called or self._stopping:
                 waiting.cancel()
             taken: Message = waiting.result()
             return taken
@@ -146,7 +166,7 @@ class FunctionInstance:
         except Exception as error:
             self._give_back(message, f"deserialize {message.message_id()}: {sentence_of(error)}")
             return
-        self.context.take(message)
+        effects = self.context.take(message)
         began_ms = monotonic_ms()
         figures.invoked(system_clock().now_ms())
         try:
@@ -158,6 +178,11 @@ class FunctionInstance:
             self._runner.logger.exception("Exception while executing user method")
             self._redeliver(message)
             return
+        finally:
+            self.context.let_go()
+        if effects is not None:
+            self._finish(output, effects, began_ms)
+            return
         try:
             if not config.at_most_once:
                 self._settle()
@@ -168,6 +193,24 @@ class FunctionInstance:
             self._give_back(message, f"output of {message.message_id()}: {sentence_of(error)}")
             return
         figures.processed(monotonic_ms() - began_ms)
+
+    def _finish(self, output: Any, effects: InputEffects, began_ms: int) -> None:
+        """Have what the function did be a transaction."""
+        message = effects.message
+        try:
+            payload = self._payload_of(output)
+        except Exception as error:
+            self._give_back(message, f"output of {message.message_id()}: {sentence_of(error)}")
+            return
+        if payload is not None:
+            topic = self._config.output or ""
+            producer = self._runner.output_producer()
+            options = {"properties": _origin_of(message)}
+            effects.publications.append(Publication(topic, producer, payload, options))
+            effects.byte_count += len(payload)
+        effects.milliseconds = monotonic_ms() - began_ms
+        assert self._transactions is not None
+        self._transactions.put(effects)
 
     def _settle(self) -> None:
         """Wait until what the function published and remembers is durable."""
@@ -184,22 +227,11 @@ class FunctionInstance:
         return found or self._default_serializer
 
     def _emit(self, output: Any, message: Message) -> None:
-        payload = None
-        if output is not None and self._config.output:
-            payload = self._output_serializer.serialize(output)
+        payload = self._payload_of(output)
         if payload is None:
             self._acknowledge(message)
             return
-        message_id = message.message_id()
-        options: dict[str, Any] = {
-            "properties": {
-                INPUT_TOPIC: message.topic_name(),
-                INPUT_MESSAGE_ID: base64.urlsafe_b64encode(message_id.serialize()).decode(),
-            }
-        }
-        if self._config.effectively_once:
-            options["sequence_id"] = sequence_of(message_id)
-        producer = self._runner.output_producer(message.topic_name())
+        producer = self._runner.output_producer()
         self._runner.outputs.begin()
 
         def sent(result: Result, _: MessageId) -> None:
@@ -214,10 +246,17 @@ class FunctionInstance:
                 self._runner.outputs.end(Result.Ok, _)
 
         try:
-            producer.send_async(payload, sent, **options)
+            producer.send_async(payload, sent, properties=_origin_of(message))
         except BaseException as error:
             self._runner.outputs.fail(error)
             raise
+
+    def _payload_of(self, output: Any) -> bytes | None:
+        """None: nothing is sent."""
+        if output is None or not self._config.output:
+            return None
+        payload: bytes = self._output_serializer.serialize(output)
+        return payload
 
     def _acknowledge(self, message: Message) -> None:
         if self._config.auto_ack and not self._config.at_most_once:
@@ -236,14 +275,7 @@ class FunctionInstance:
             self._consumer.negative_acknowledge(message)
 
 
-def sequence_of(message_id: MessageId) -> int:
-    """Grows with the order of the messages of one topic; OperationNotSupported: it has too much."""
-    batch_index = max(message_id.batch_index(), 0)
-    ledger_id, entry_id = message_id.ledger_id(), message_id.entry_id()
-    if ledger_id >> LEDGER_BITS or entry_id >> ENTRY_BITS or batch_index >> BATCH_BITS:
-        raise errors.OperationNotSupported(
-            detail=f"EFFECTIVELY_ONCE: {message_id} makes no sequence id: ledgers up to "
-            f"{(1 << LEDGER_BITS) - 1}, entries up to {(1 << ENTRY_BITS) - 1} and batches of up to "
-            f"{1 << BATCH_BITS} messages do"
-        )
-    return (ledger_id << ENTRY_BITS | entry_id) << BATCH_BITS | batch_index
+def _origin_of(message: Message) -> dict[str, str]:
+    """The properties of an output."""
+    message_id = base64.urlsafe_b64encode(message.message_id().serialize()).decode()
+    return {INPUT_TOPIC: message.topic_name(), INPUT_MESSAGE_ID: message_id}

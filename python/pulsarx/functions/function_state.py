@@ -2,23 +2,29 @@
 
 A message is a key's new value: `+` and a counter in decimal, or `=` and the bytes of a value; one
 without a value removes the key. All of it is in memory; a change is applied there at once and
-published; `flush` waits until it is durable. The topic is compacted before its first change: from
-then on nothing is trimmed that is not in the compacted ledger.
+published; `flush` waits until it is durable. With EFFECTIVELY_ONCE changes are messages of a
+transaction, and applied when that is committed. The topic is compacted before its first change:
+from then on nothing is trimmed that is not in the compacted ledger.
 """
 
 from __future__ import annotations
+
+from contextlib import contextmanager
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.functions.pending_sends import PendingSends, sentence_of
+from pulsarx.functions.state_changes import applied, checked_amount, checked_value, counter_of
 from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from pulsarx.client import Client
+    from pulsarx.functions.state_changes import Changes, Value
 
 COMPACTED_EVERY_BYTES = 1024 * 1024
 NOT_COMPACTED = (-1, -1)
@@ -41,29 +47,38 @@ class FunctionState:
         self._topic = topic
         self._lock = Lock()  # of what follows, and the order of changes
         self._values: dict[str, int | bytes] = {}
+        # What a transaction is about to make of some, which may be committed already.
+        self._ending: dict[str, Value] = {}
         self._sends = PendingSends()
         try:
             client.admin.topics.create_non_partitioned_topic(topic)
         except errors.NotAllowedError:
             pass  # it is there
-        self._producer: Any = client.create_producer(
+        self.producer: Any = client.create_producer(
             topic,
             access_mode=ProducerAccessMode.Exclusive,
             block_if_queue_full=True,
             send_timeout_millis=0,
         )
         try:
+            self._wait_for_transactions(client)
             self._compact_first(client)
             self._load(client)
         except BaseException:
-            self._producer.close()
+            self.producer.close()
             raise
+
+    def _wait_for_transactions(self, client: Client) -> None:
+        """Wait until what a runner before left open has ended. No other one begins."""
+        pause = Event()
+        while client.admin.topics.stats(self._topic)["ongoing_txn_count"]:
+            pause.wait(0.005)
 
     def _compact_first(self, client: Client) -> None:
         """Policies that let ledgers be trimmed come last: a kill before leaves what it must."""
         topics = client.admin.topics
         if topics.stats(self._topic)["compaction"]["horizon"] == NOT_COMPACTED:
-            self._producer.send(_VALUE, partition_key=_FIRST_KEY)
+            self.producer.send(_VALUE, partition_key=_FIRST_KEY)
             topics.trigger_compaction(self._topic)
             pause = Event()
             while (status := topics.compaction_status(self._topic))["status"] == "RUNNING":
@@ -92,18 +107,12 @@ class FunctionState:
         self._values.pop(_FIRST_KEY, None)
 
     def increment(self, key: str, amount: int) -> None:
-        if type(amount) is not int:
-            raise TypeError(f"the amount of a counter is an int, not {type(amount).__name__}")
+        checked_amount(amount)
         with self._lock:
-            before = self._values.get(key, 0)
-            if not isinstance(before, int):
-                raise ValueError(f"the state {key!r} is a value and no counter")
-            self._change(key, before + amount)
+            self._change(key, counter_of(key, self._values.get(key)) + amount)
 
     def put(self, key: str, value: bytes | str) -> None:
-        data = value.encode() if isinstance(value, str) else value
-        if not isinstance(data, bytes):
-            raise TypeError(f"a state is bytes or str, not {type(value).__name__}")
+        data = checked_value(value)
         with self._lock:
             self._change(key, data)
 
@@ -113,36 +122,68 @@ class FunctionState:
 
     def counter(self, key: str) -> int | None:
         """None: no such key, or a value."""
-        found = self._values.get(key)
-        return found if isinstance(found, int) else None
+        return counter_in(self._shown(key))
 
     def value(self, key: str) -> bytes | None:
         """None: no such key. For a counter: its decimal text."""
-        found = self._values.get(key)
-        return str(found).encode() if isinstance(found, int) else found
+        return bytes_of(self._shown(key))
 
-    def _change(self, key: str, value: int | bytes | None) -> None:
-        if type(key) is not str or not key or key == _FIRST_KEY:
-            raise ValueError(f"the key of a state is a text that is not empty, not {key!r}")
-        if value is None:
-            self._values.pop(key, None)
-            data = None
-        else:
-            self._values[key] = value
-            data = _VALUE + value if isinstance(value, bytes) else _COUNTER + b"%d" % value
+    def _shown(self, key: str) -> Value:
+        ending = self._ending
+        return ending[key] if key in ending else self._values.get(key)
+
+    def _change(self, key: str, value: Value) -> None:
+        check_key(key)
+        self._apply(key, value)
         self._sends.begin()
         try:
-            self._producer.send_async(data, self._sends.end, partition_key=key)
+            self.producer.send_async(_message_of(value), self._sends.end, partition_key=key)
         except BaseException as error:
             self._sends.fail(error)
             raise
+
+    def _apply(self, key: str, value: Value) -> None:
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+
+    # In a transaction -----------------------------------------------------------------------------
+
+    def committed(self, key: str) -> Value:
+        """None: no such key."""
+        return self._values.get(key)
+
+    @contextmanager
+    def changing(self, changes: Changes) -> Iterator[None]:
+        """Have nobody else change it, for a transaction that sends `messages`. ValueError: as of
+        counter_of."""
+        with self._lock:
+            self._ending = {
+                key: applied(key, self._values.get(key), change) for key, change in changes.items()
+            }
+            try:
+                yield
+            finally:
+                self._ending = {}
+
+    def messages(self) -> list[tuple[str, bytes | None]]:
+        """Keys and what is published of them, of the changes within."""
+        return [(key, _message_of(value)) for key, value in self._ending.items()]
+
+    def keep(self) -> None:
+        """The changes within are committed."""
+        for key, value in self._ending.items():
+            self._apply(key, value)
+
+    # Its end --------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Wait until all changes are durable. StateNotStored: one is not, and will not be."""
         cause = None
         if not self._sends.is_idle:
             try:
-                self._producer.flush()
+                self.producer.flush()
             except errors.PulsarException as error:
                 cause = error
         failure = cause or self._sends.wait()
@@ -151,4 +192,24 @@ class FunctionState:
             raise StateNotStored(detail=f"publish to {self._topic}: {told}") from cause
 
     def close(self) -> None:
-        self._producer.close()
+        self.producer.close()
+
+
+def check_key(key: str) -> None:
+    """ValueError: it is no key of a state."""
+    if type(key) is not str or not key or key == _FIRST_KEY:
+        raise ValueError(f"the key of a state is a text that is not empty, not {key!r}")
+
+
+def counter_in(value: Value) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def bytes_of(value: Value) -> bytes | None:
+    return str(value).encode() if isinstance(value, int) else value
+
+
+def _message_of(value: Value) -> bytes | None:
+    if isinstance(value, int):
+        return _COUNTER + b"%d" % value
+    return value if value is None else _VALUE + value

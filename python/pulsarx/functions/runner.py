@@ -69,7 +69,7 @@ class FunctionRunner:
         self._client: Client | None = None
         self._lock = Lock()  # of what follows
         self._instances: list[FunctionInstance] = []
-        self._producers: dict[str, Any] = {}
+        self._producer: Any = None  # of the outputs
         self._state: FunctionState | None = None
         self._log_handler: LogTopicHandler | None = None
         self._error: BaseException | None = None
@@ -174,7 +174,7 @@ class FunctionRunner:
             raise self._error
 
     def _last_steps(self) -> list[Callable[[], object]]:
-        producers = list(self._producers.values())
+        producers = [] if self._producer is None else [self._producer]
         steps: list[Callable[[], object]] = [each.flush for each in producers]
         steps += [self.outputs.wait]
         steps += [each.context.settle for each in self._instances]
@@ -311,59 +311,30 @@ class FunctionRunner:
             )
         return FunctionState(self.client, topic)
 
-    def output_producer(self, input_topic: str) -> Any:
-        """Return the producer of the output topic. With EFFECTIVELY_ONCE each input topic has its
-        own.
-
-        Args:
-            input_topic: The one that the input came from.
+    def output_producer(self) -> Any:
+        """Return the producer of the output topic.
 
         Raises:
             StorageError: It cannot be made.
         """
-        named = f"{self._config.full_name}-{input_topic}" if self._config.effectively_once else None
         with self._lock:
-            found = self._producers.get(named or "")
-            if found is None:
-                found = self._producers[named or ""] = self.client.create_producer(
-                    self._config.output or "",
-                    producer_name=named,
-                    block_if_queue_full=True,
-                    send_timeout_millis=0,
+            if self._producer is None:
+                self._producer = self.client.create_producer(
+                    self._config.output or "", block_if_queue_full=True, send_timeout_millis=0
                 )
-            return found
+            return self._producer
 
     def _prepare_output(self) -> None:
         output = self._config.output
         if not output:
             return
-        if self._config.effectively_once:
-            self._deduplicate(output)
-        else:
-            self.output_producer("")
-
-    def _deduplicate(self, output: str) -> None:
         name = TopicName.of(output)
-        topics = self.client.admin.topics
-        if not name.persistent:
-            raise errors.OperationNotSupported(detail=f"EFFECTIVELY_ONCE: {name} keeps no messages")
-        try:
-            topics.create_non_partitioned_topic(output)
-        except errors.NotAllowedError:
-            pass  # it is there
-        if topics.get_partitioned_topic_metadata(output)["partitions"]:
+        if self._config.effectively_once and not name.persistent:
             raise errors.OperationNotSupported(
-                detail=f"EFFECTIVELY_ONCE: the output topic {name} is partitioned, so an output "
-                "might be stored again in another partition; use one without partitions"
+                detail=f"EFFECTIVELY_ONCE: {name} keeps no messages, and takes part in no "
+                "transaction"
             )
-        enabled = topics.get_deduplication(output)
-        if enabled is False:
-            raise errors.NotAllowedError(
-                detail=f"EFFECTIVELY_ONCE: the deduplication of {name} is switched off; "
-                "client.admin.topics.remove_deduplication takes that back"
-            )
-        if enabled is None:
-            topics.set_deduplication(output, enabled=True)
+        self.output_producer()
 
     def _prepare_log(self) -> None:
         if self.logger.level == logging.NOTSET:

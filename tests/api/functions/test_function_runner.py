@@ -18,7 +18,6 @@ from topic_reading import whole_topic
 import pulsarx
 from pulsarx import InitialPosition, MessageId, OperationNotSupported, errors
 from pulsarx.functions import Context, Function, FunctionRunner, PickleSerDe, SerDe
-from pulsarx.functions.function_instance import sequence_of
 
 WAIT_MS = 30_000
 
@@ -560,48 +559,8 @@ def test_effectively_once_an_exception_ends_the_function_at_its_message(
     assert backlog(client, "public/default/fails", "in") == 2
 
 
-def test_effectively_once_an_input_that_comes_again_has_no_second_output(
-    client: pulsarx.Client,
-) -> None:
-    producer = client.create_producer("in", batching_enabled=True)
-    client.create_producer("other").send(b"o")
-    consumer = outputs(client)
+def test_effectively_once_a_topic_that_keeps_nothing_is_refused(client: pulsarx.Client) -> None:
     options: dict[str, Any] = {"processing_guarantees": "EFFECTIVELY_ONCE"}
-    options |= {"inputs": ["in", "other"], "output": "out", "name": "same"}
-    with FunctionRunner(client, lambda x: x, subs_position="Earliest", **options):
-        for number in range(6):
-            producer.send_async(b"%d" % number, None)
-        producer.flush()
-        assert sorted(take(consumer).data() for _ in range(7)) == [
-            *map(b"%d".__mod__, range(6)),
-            b"o",
-        ]
-    client.admin.topics.reset_cursor("in", "public/default/same", MessageId.earliest)
-    with FunctionRunner(client, lambda x: x, **options):
-        producer.send(b"last")
-        assert take(consumer).data() == b"last"
-    assert len(whole_topic(client, "out")) == 8
-
-
-def test_effectively_once_refuses_what_it_cannot_promise(client: pulsarx.Client) -> None:
-    topics = client.admin.topics
-    topics.create_partitioned_topic("parts", 2)
-    topics.create_non_partitioned_topic("off")
-    topics.set_deduplication("off", False)
-    for output, error in (
-        ("parts", OperationNotSupported),
-        ("non-persistent://public/default/n", OperationNotSupported),
-        ("off", errors.NotAllowedError),
-    ):
-        options: dict[str, Any] = {"processing_guarantees": "EFFECTIVELY_ONCE", "output": output}
-        with pytest.raises(error):
-            FunctionRunner(client, Exclamation, inputs=["in"], **options).start()
-
-
-def test_sequence_ids_grow_with_the_messages_of_a_topic() -> None:
-    places = [(1, 0, -1), (1, 1, 0), (1, 1, 1), (1, 2, -1), (2, 0, 5), (3, 49_999, 999)]
-    found = [sequence_of(MessageId(-1, *place)) for place in places]
-    assert found == sorted(set(found))
-    assert found[0] > 0 and found[-1] < 2**63
-    with pytest.raises(OperationNotSupported, match="makes no sequence id"):
-        sequence_of(MessageId(-1, 2**25, 0, -1))
+    options["output"] = "non-persistent://public/default/n"
+    with pytest.raises(OperationNotSupported, match="keeps no messages"):
+        FunctionRunner(client, Exclamation, inputs=["in"], **options).start()

@@ -63,6 +63,33 @@ def test_a_state_is_there_when_it_is_opened_again(client: pulsarx.Client) -> Non
     again.close()
 
 
+def test_a_state_waits_for_the_transaction_of_the_runner_before(
+    client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed in the middle of a commit. What that wrote was missing, and overwritten."""
+    kept(client).close()
+    producer = client.create_producer(TOPIC)
+    transaction = client.new_transaction()
+    producer.send(b"+7", partition_key="n", transaction=transaction)
+    producer.close()
+    topics = type(client.admin.topics)
+    seen: list[int] = []
+
+    def looks(self: Any, topic: str) -> Any:
+        found = stats(self, topic)
+        seen.append(found["ongoing_txn_count"])
+        if len(seen) == 2:
+            transaction.commit()
+        return found
+
+    stats = topics.stats
+    monkeypatch.setattr(topics, "stats", looks)
+    state = kept(client)
+    assert state.counter("n") == 7
+    assert seen[:3] == [1, 1, 0]
+    state.close()
+
+
 def test_what_is_trimmed_is_in_the_compacted_ledger(client: pulsarx.Client) -> None:
     """Ledgers of three entries are full at once, and no subscription holds them."""
     state = kept(client)

@@ -96,10 +96,21 @@ def outputs(folder: Path) -> list[bytes]:
 
 
 @pytest.mark.standard
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_without_a_loss(code: Path, folder: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "guarantees", "kind"),
+    [
+        (signal.SIGTERM, "ATLEAST_ONCE", pulsarx.ConsumerType.Shared),
+        (signal.SIGINT, "ATLEAST_ONCE", pulsarx.ConsumerType.Shared),
+        (signal.SIGHUP, "ATLEAST_ONCE", pulsarx.ConsumerType.Shared),
+        (signal.SIGTERM, "EFFECTIVELY_ONCE", pulsarx.ConsumerType.Failover),
+    ],
+)
+def test_a_signal_ends_it_without_a_loss(
+    code: Path, folder: Path, number: int, guarantees: str, kind: pulsarx.ConsumerType
+) -> None:
     prepare(folder, b"a", b"b", b"c")
     config = ["--user-config", '{"mark": "!"}', "--secrets", '{"tail": "?"}']
+    config += ["--processing-guarantees", guarantees]
     process = start(folder, "--py", str(code / "words.py"), "--classname", "words.Shout", *config)
     assert heard(process, 3) == ["met a", "met b", "met c"]
     process.send_signal(number)
@@ -108,9 +119,7 @@ def test_a_signal_ends_it_without_a_loss(code: Path, folder: Path, number: int) 
     assert f"Interrupted by {int(number)}, shutting down" in told
     assert outputs(folder) == [b"a!?", b"b!?", b"c!?"]
     with pulsarx.Client(folder) as client:
-        consumer = client.subscribe(
-            "in", "public/default/Shout", consumer_type=pulsarx.ConsumerType.Shared
-        )
+        consumer = client.subscribe("in", "public/default/Shout", consumer_type=kind)
         assert consumer.receive_many(10, 0) == []
 
 

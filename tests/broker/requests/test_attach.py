@@ -87,18 +87,18 @@ def test_a_schema_is_registered_with_the_ledgers_or_not_at_all(folder: Path) -> 
 
     file = stage(folder, "t", [b"1"])
     with pytest.raises(errors.NotAllowedError, match="named twice"):
-        attach(folder, Transaction("query", 0), [file, file], schema=schema)
+        attach(folder, Transaction("query", 0), [file, file], schemas=[schema])
     missing = NewSchema(PREFIX + "x", 0, schema.info)
     later = NewSchema(PREFIX + "t", 1, schema.info)
     for wrong, kind in ((later, errors.IncompatibleSchema), (missing, errors.TopicNotFound)):
         with pytest.raises(kind):
-            attach(folder, Transaction("query", 0), [file], schema=wrong)
+            attach(folder, Transaction("query", 0), [file], schemas=[wrong])
     assert types() == [] and contents(folder, "t") == [[]]
     for _ in range(2):
-        attach(folder, Transaction("query", 0), [file], schema=schema)
+        attach(folder, Transaction("query", 0), [file], schemas=[schema])
     assert types() == ["STRING"] and contents(folder, "t") == [[b"1"]]
-    attach(folder, Transaction("query", 1), [stage(folder, "t", [b"2"])], schema=schema)
-    attach(folder, Transaction("query", 2), [], schema=NewSchema(PREFIX + "u", 0, schema.info))
+    attach(folder, Transaction("query", 1), [stage(folder, "t", [b"2"])], schemas=[schema])
+    attach(folder, Transaction("query", 2), [], schemas=[NewSchema(PREFIX + "u", 0, schema.info)])
     assert types() == ["STRING"] and contents(folder, "t") == [[b"1", b"2"]]
     assert PREFIX + "u" in catalogue(folder).state.schemas
 

@@ -70,8 +70,8 @@ def test_more_files_than_a_request_holds_are_attached_by_one_commit(
         elif owner == "this process":
             owners.enter_context(pulsarx.Client(folder))
         before = commit_count(folder)
-        result = attach(folder, Transaction("query", 3), files, schema=schema)
-        again = attach(folder, Transaction("query", 3), files, schema=schema)
+        result = attach(folder, Transaction("query", 3), files, schemas=[schema])
+        again = attach(folder, Transaction("query", 3), files, schemas=[schema])
         # Whoever owns the folder for a request begins an epoch, which is a commit.
         assert commit_count(folder) == before + (2 if owner == "none" else 1)
     assert (result.ledger_count, result.already, again.already) == (COUNT, False, True)

@@ -109,7 +109,7 @@ def attach(
     *,
     thorough: bool = False,
     content: str = "",
-    schema: NewSchema | None = None,
+    schemas: Iterable[NewSchema] = (),
     timeout_ms: int | None = None,
 ) -> AttachResult:
     """Attach all files or none. In a topic they come in the order given. Durable on return.
@@ -117,8 +117,8 @@ def attach(
     thorough: read every entry of the files before, not only header and footer.
     content: a digest of the messages, kept with the transaction: the result has that of the write
         that was attached, so that a caller can tell whether it was this one.
-    schema: registered in the same commit, unless the topic has it: an attach that fails leaves no
-        version of it.
+    schemas: registered in the same commit, unless their topics have them: an attach that fails
+        leaves no version of one.
     timeout_ms: None: a minute, and longer for very many files. There may be a million.
     FolderError: the files are of another data directory. StorageError, CorruptDataError: one is
     missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
@@ -136,8 +136,9 @@ def attach(
     }
     if content:
         arguments["content"] = content
-    if schema is not None:
-        arguments["schema"] = schema.document()
+    documents = [each.document() for each in schemas]
+    if documents:
+        arguments["schemas"] = documents
 
     def known() -> dict[str, Any] | None:
         # Reading a large catalogue costs more than looking whether there is anything to attach.

@@ -10,7 +10,7 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
   5  link the files to their ledger names       a name not committed yet: an orphan after a kill
   6  flush the folders of those names, and see that the names mean what was checked
   7  one commit of the catalogue, which         from here on all of it is there
-     registers the schema of the messages too
+     registers the schemas of the messages too
   8  wake consumers, seal what was closed, take the staged names away
 """
 
@@ -28,6 +28,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from pulsarx.broker.broker import Broker
@@ -58,16 +59,16 @@ def attach_ledgers(
     files: list[StagedFile],
     thorough: bool,
     content: str = "",
-    schema: NewSchema | None = None,
+    schemas: Sequence[NewSchema] = (),
 ) -> dict[str, Any]:
     """Attach all of them or none. content: what the record keeps to tell another write under the
-    same batch by. schema: registered with them, unless the topic has it. Any thread; after its
-    files were checked, one attach at a time goes on in a broker."""
+    same batch by. schemas: registered with them, unless their topics have them. Any thread; after
+    its files were checked, one attach at a time goes on in a broker."""
     broker.state.require_open()
     known = attached_already(broker.catalogue.state, application, batch_id)
     if known is not None:
         return known
-    attachment = _Attachment(broker, application, batch_id, files, content, schema)
+    attachment = _Attachment(broker, application, batch_id, files, content, schemas)
     failure: Exception | None = None
     try:
         attachment.check(thorough)
@@ -93,14 +94,14 @@ class _Attachment:
         batch_id: int,
         files: list[StagedFile],
         content: str,
-        schema: NewSchema | None,
+        schemas: Sequence[NewSchema],
     ) -> None:
         self.broker = broker
         self.application = application
         self.batch_id = batch_id
         self.files = files
         self.content = content
-        self.schema = schema
+        self.schemas = schemas
         self.topics: list[Topic] = []
         self.linked: list[str] = []
         self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
@@ -228,12 +229,9 @@ class _Attachment:
         self, state: CatalogueState, rows: dict[str, list[Any]]
     ) -> list[dict[str, Any]]:
         found = [self._operation(state, rows)]
-        schema = self.schema
-        if schema is not None:
-            registry = self.broker.schemas
-            found += registry.planned(
-                state, TopicName.of(schema.topic), schema.info, schema.version
-            )
+        for each in self.schemas:
+            topic = TopicName.of(each.topic)
+            found += self.broker.schemas.planned(state, topic, each.info, each.version)
         return found
 
     def _operation(self, state: CatalogueState, rows: dict[str, list[Any]]) -> dict[str, Any]:

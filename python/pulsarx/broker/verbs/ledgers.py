@@ -20,7 +20,7 @@ def attach(
     files: list[Any],
     thorough: bool,
     content: str = "",
-    schema: dict[str, Any] | None = None,
+    schemas: list[Any] | None = None,
 ) -> dict[str, Any]:
     from pulsarx.broker.staging.ledger_attachment import attach_ledgers
     from pulsarx.broker.staging.staged_file import StagedFile
@@ -28,7 +28,7 @@ def attach(
     if batch_id < 0:
         raise ValueError(f"attach: batch_id {batch_id} is below 0")
     staged = [StagedFile.of_document(each) for each in files]
-    new = _new_schema(schema)
+    new = _new_schemas(schemas)
     return attach_ledgers(broker, application, batch_id, staged, thorough, content, new)
 
 
@@ -43,7 +43,7 @@ def attach_list(
     checksum: int,
     thorough: bool,
     content: str = "",
-    schema: dict[str, Any] | None = None,
+    schemas: list[Any] | None = None,
 ) -> dict[str, Any]:
     """Attach ledgers as `attach` does; the files are described in a list in the staging area."""
     from pulsarx.broker.staging.file_list import read_list
@@ -55,11 +55,11 @@ def attach_list(
     if known is not None:
         return known
     staged = read_list(broker.directory.path, job, name, count, checksum)
-    new = _new_schema(schema)
+    new = _new_schemas(schemas)
     return attach_ledgers(broker, application, batch_id, staged, thorough, content, new)
 
 
-def _new_schema(document: dict[str, Any] | None) -> NewSchema | None:
+def _new_schemas(documents: list[Any] | None) -> list[NewSchema]:
     from pulsarx.broker.staging.new_schema import NewSchema
 
-    return None if document is None else NewSchema.of_document(document)
+    return [NewSchema.of_document(each) for each in documents or ()]
