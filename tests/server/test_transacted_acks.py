@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from peer import Peer, batch, entry
+from peer import Peer, batch, entry, serving
+from support.waiting import wait_until
 
 import pulsarx
+from pulsarx.clock import ManualClock
 from pulsarx.wire.commands import (
     ABORT,
     COMMIT,
@@ -28,8 +30,8 @@ TYPES = {
 }
 
 
-def begin(peer: Peer) -> int:
-    (told,) = peer.say("NEW_TXN", request_id=1, timeout_ms=60_000, coordinator=0)
+def begin(peer: Peer, timeout_ms: int = 60_000) -> int:
+    (told,) = peer.say("NEW_TXN", request_id=1, timeout_ms=timeout_ms, coordinator=0)
     number: int = told[1]["least"]
     ids = {"least": number, "most": 0}
     named = [{"topic": "t", "subscription": "s"}]
@@ -150,6 +152,61 @@ def test_cumulatively(peer: Peer, client: pulsarx.Client) -> None:
     assert backlog(client) == 5
     end(peer, one, COMMIT)
     assert backlog(client) == 2
+
+
+@pytest.mark.parametrize("action", [COMMIT, ABORT])
+def test_a_cumulative_one_does_not_come_to_another_connection_while_it_is_open(
+    peer: Peer, client: pulsarx.Client, action: int
+) -> None:
+    """In Pulsar it does."""
+    ids = filled(peer, EXCLUSIVE, 5)
+    number = begin(peer)
+    assert acknowledge(peer, [ids[2]], number, CUMULATIVE) is None
+    peer.session.close()
+    other = peer.another()
+    other.subscribe(type=EXCLUSIVE)
+    assert entries(other.say("FLOW", consumer_id=0, permits=100)) == [3, 4]
+    assert end(other, number, action) == ([] if action == COMMIT else [0, 1, 2])
+    assert backlog(client) == (2 if action == COMMIT else 5)
+
+
+def test_a_single_one_beside_a_cumulative_one_of_another_is_committed(
+    peer: Peer, client: pulsarx.Client
+) -> None:
+    """Pulsar says so, and does nothing."""
+    ids = filled(peer, EXCLUSIVE, 8)
+    one, other, third = begin(peer), begin(peer), begin(peer)
+    assert acknowledge(peer, [ids[3]], one, CUMULATIVE) is None
+    assert acknowledge(peer, ids[5:6], other) is None
+    assert end(peer, other, COMMIT) == []
+    assert backlog(client) == 7
+    assert acknowledge(peer, ids[5:6], third) == CONFLICT
+    assert end(peer, one, COMMIT) == []
+    assert backlog(client) == 3
+
+
+def test_they_are_undone_when_nobody_ends_it_in_time(
+    clocked_client: pulsarx.Client, manual_clock: ManualClock
+) -> None:
+    server = serving(clocked_client)
+    peer = Peer(server)
+    peer.connect()
+    ids = filled(peer, SHARED)
+    number = begin(peer, timeout_ms=10_000)
+    assert acknowledge(peer, ids[:2], number) is None
+    peer.session.close()  # which ends nothing
+    other = peer.another()
+    other.subscribe(type=SHARED)
+    assert entries(other.say("FLOW", consumer_id=0, permits=100)) == [2]
+    manual_clock.advance(9.999)
+    assert entries(other.say("PING")) == []
+    manual_clock.advance(0.002)
+    transactions = server.broker.runtime.transactions
+    wait_until(lambda: transactions.find(number) is None)
+    assert entries(other.say("PING")) == [0, 1]
+    (told,) = other.say("END_TXN", request_id=3, least=number, most=0, action=COMMIT)
+    assert told[1]["error"] == INVALID_STATUS
+    server.close()
 
 
 def test_not_cumulatively_on_a_shared_subscription(peer: Peer, client: pulsarx.Client) -> None:

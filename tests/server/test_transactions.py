@@ -222,6 +222,65 @@ def test_a_topic_that_keeps_nothing_takes_part_in_none(peer: Peer) -> None:
     assert end(peer, number, COMMIT) is None
 
 
+def last_entry(peer: Peer) -> int:
+    """Of the topic, as its consumer is told; -1: none."""
+    (told,) = peer.say("GET_LAST_MESSAGE_ID", consumer_id=0, request_id=9)
+    last: dict[str, int] = told[1]["message_id"]
+    return last["entry_id"] if last["entry_id"] < 2**63 else -1
+
+
+def test_the_last_message_is_in_front_of_what_is_open(peer: Peer) -> None:
+    opened_producer(peer)
+    peer.subscribe(type=EXCLUSIVE)
+    aborted = begin(peer)
+    send(peer, entry(b"a"), aborted)
+    assert last_entry(peer) == -1
+    end(peer, aborted, ABORT)
+    assert last_entry(peer) == -1
+    send(peer, entry(b"m"), None, 2)
+    number = begin(peer)
+    send(peer, entry(b"b"), number, 3)
+    assert last_entry(peer) == 1
+    end(peer, number, COMMIT)
+    assert last_entry(peer) == 2
+
+
+@pytest.mark.parametrize("action", [COMMIT, ABORT])
+def test_an_end_takes_no_entry_id_and_is_in_no_backlog(
+    peer: Peer, client: pulsarx.Client, action: int
+) -> None:
+    """In Pulsar the marker is an entry."""
+    peer.subscribe(type=EXCLUSIVE)
+    opened_producer(peer)
+    number = begin(peer)
+    for at in range(3):
+        send(peer, entry(b"%d" % at, at), number, at)
+    found = client.admin.topics.stats("t")
+    assert (found["ongoing_txn_count"], found["msg_in_counter"]) == (1, 3)
+    assert found["subscriptions"]["s"]["msg_backlog"] == 3
+    end(peer, number, action)
+    told = send(peer, entry(b"plain", 3), None, 3)
+    assert told[1]["message_id"]["entry_id"] == 3
+    left = client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"]
+    assert left == (4 if action == COMMIT else 1)
+
+
+RESERVED = [
+    "x-s__transaction_pending_ack",
+    "__transaction_buffer_snapshot",
+    "persistent://pulsar/system/__transaction_log_0",
+    "persistent://pulsar/system/transaction_coordinator_assign",
+]
+
+
+@pytest.mark.parametrize("topic", RESERVED)
+def test_topics_that_pulsar_keeps_for_transactions_are_nobodys(peer: Peer, topic: str) -> None:
+    (told,) = peer.say("PRODUCER", topic=topic, producer_id=0, request_id=0)
+    assert (told[0], told[1]["error"]) == ("ERROR", NOT_ALLOWED)
+    (told,) = peer.subscribe(topic=topic)
+    assert (told[0], told[1]["error"]) == ("ERROR", NOT_ALLOWED)
+
+
 def test_what_waits_for_a_publish_rate_stays_in_its_transaction(
     clocked_client: pulsarx.Client, manual_clock: ManualClock
 ) -> None:
@@ -299,6 +358,17 @@ def test_the_client_may_go_on_over_another_connection(peer: Peer, client: pulsar
     assert seen(client) == []
     assert end(other, number, COMMIT) is None
     assert seen(client) == [b"a", b"b"]
+
+
+def test_one_that_an_operator_aborted_is_not_committed(peer: Peer, client: pulsarx.Client) -> None:
+    """Pulsar has forgotten it; either answer makes an error of it for Java."""
+    number = begin(peer)
+    opened_producer(peer)
+    send(peer, entry(b"a"), number)
+    client.admin.transactions.abort_transaction(0, number)
+    assert end(peer, number, COMMIT) == INVALID_STATUS
+    assert end(peer, number, ABORT) is None
+    assert seen(client) == []
 
 
 def test_what_no_client_ends_is_aborted_when_its_time_is_over(

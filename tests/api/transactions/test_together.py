@@ -70,6 +70,53 @@ def test_a_collision_makes_the_commit_abort(open_client: OpenClient) -> None:
     assert seen(client, "out") == []
 
 
+@pytest.mark.parametrize("consumer_type", TYPES)
+def test_one_that_takes_too_long_gives_back_what_it_acknowledged(
+    open_client: OpenClient, consumer_type: ConsumerType
+) -> None:
+    clock = pulsarx.ManualClock()
+    client = open_client(clock=clock)
+    source, target = client.create_producer("in"), client.create_producer("out")
+    source.send_many([b"0", b"1"])
+    consumer = consumer_of(client, consumer_type=consumer_type)
+    messages = consumer.receive_many(2, 0)
+    transaction = client.new_transaction(timeout_millis=1000)
+    target.send(b"never", transaction=transaction)
+    consumer.acknowledge(messages[0], transaction=transaction)
+    clock.advance(0.9)
+    assert (transaction.state(), taken(consumer)) == (TransactionState.OPEN, [])
+    clock.advance(0.2)
+    assert transaction.state() is TransactionState.TIME_OUT
+    with pytest.raises(errors.InvalidTxnStatusError, match="has ended"):
+        consumer.acknowledge(messages[1], transaction=transaction)
+    with pytest.raises(errors.InvalidTxnStatusError, match="it is TIME_OUT"):
+        transaction.commit()
+    assert taken(consumer) == [b"0"]
+    assert seen(client, "out") == []
+
+
+@pytest.mark.parametrize("consumer_type", TYPES[:2])
+def test_a_single_acknowledgement_beside_a_cumulative_one_of_another_is_committed(
+    open_client: OpenClient, consumer_type: ConsumerType
+) -> None:
+    """Pulsar answers that it was committed, and does nothing."""
+    client = open_client()
+    client.create_producer("in").send_many([b"%d" % at for at in range(8)])
+    consumer = consumer_of(client, consumer_type=consumer_type)
+    messages = consumer.receive_many(8, 0)
+    one, other, third = (client.new_transaction() for _ in range(3))
+    consumer.acknowledge_cumulative(messages[3], transaction=one)
+    consumer.acknowledge(messages[5], transaction=other)
+    other.commit()
+    assert backlog(client, "in") == 7
+    with pytest.raises(errors.TransactionConflict, match="acknowledged already"):
+        consumer.acknowledge(messages[5], transaction=third)
+    one.abort()
+    assert taken(consumer) == [b"0", b"1", b"2", b"3"]
+    consumer.redeliver_unacknowledged_messages()
+    assert taken(consumer) == [b"4", b"6", b"7"]
+
+
 def test_an_ended_one_acknowledges_nothing(open_client: OpenClient) -> None:
     client = open_client()
     client.create_producer("in").send(b"0")
@@ -168,6 +215,36 @@ def test_a_kill_leaves_all_of_it_or_nothing(folder: Path, durability: str, at: s
         assert taken(consumer_of(client, "out")) == wanted
         left = [b"3"] if committed else [b"0", b"1", b"2", b"3"]
         assert taken(consumer_of(client)) == left
+
+
+TOPICS = ("p", "t", "u")  # the first one has partitions
+
+
+@pytest.mark.parametrize("at", ["open", "told", "applied"])
+def test_a_kill_leaves_all_topics_and_partitions_or_none(folder: Path, at: str) -> None:
+    def work() -> None:
+        client = pulsarx.Client(folder)
+        client.admin.topics.create_partitioned_topic("p", 3)
+        producers = [client.create_producer(each) for each in TOPICS]
+        transaction = client.new_transaction()
+        for number in range(6):
+            for each in producers:
+                each.send(b"%d" % number, partition_key=f"k{number}", transaction=transaction)
+        if at == "told":
+            TransactionCoordinator._apply = lambda *_: os.kill(  # type: ignore[method-assign]
+                os.getpid(), signal.SIGKILL
+            )
+        if at != "open":
+            transaction.commit()
+
+    in_child(work)
+    wanted = [b"%d" % number for number in range(6)] if at != "open" else []
+    for _ in range(2):
+        with pulsarx.Client(folder) as client:
+            parts = [seen(client, f"p-partition-{each}") for each in range(3)]
+            assert sorted(sum(parts, [])) == wanted
+            assert all(parts) == (at != "open")
+            assert [seen(client, each) for each in TOPICS[1:]] == [wanted] * 2
 
 
 def test_a_seek_is_not_undone_by_a_kill(folder: Path) -> None:
