@@ -37,7 +37,7 @@ FILES = (
     "/", "/page/page.css", "/page/page.js", "/page/api.js", "/page/avro.js", "/page/chart.js",
     "/page/dialog.js", "/page/download.js", "/page/elements.js", "/page/messages.js",
     "/page/overview.js", "/page/plot.js", "/page/policies.js", "/page/publish.js", "/page/topic.js",
-    "/page/topics.js", "/page/value.js",
+    "/page/topics.js", "/page/transactions.js", "/page/value.js",
 )  # fmt: skip
 
 
@@ -609,15 +609,21 @@ def test_everything_that_can_be_pressed_is_reached_by_the_keyboard(
         "",
         "#?view=overview",
         "#?view=policies",
+        "#?view=transactions",
         f"#{quote(ORDERS, safe='')}",
         f"#{quote(ORDERS, safe='')}?view=messages",
         f"#{quote(ORDERS, safe='')}?view=policies",
     ],
-    ids=["topics", "overview", "policies", "a topic", "messages", "policies of a topic"],
-)
+    ids=[
+        "topics", "overview", "policies", "transactions", "a topic", "messages",
+        "policies of a topic",
+    ],
+)  # fmt: skip
 def test_the_page_fits_a_narrow_window(administered: Administered, chromium: Chromium, place: str):
     publish(administered, b"1", b"x" * 5000, subscription="s" * 100)
     administered.client.create_producer("n" * 200).send(b"1")
+    transaction = administered.client.new_transaction()
+    administered.client.create_producer("n" * 200).send(b"2", transaction=transaction)
     chromium.resize(400, 800)
     chromium.open(f"{administered.url}/{place}")
     chromium.until("document.querySelector('main td, main h4')")

@@ -392,6 +392,44 @@ def test_the_overview_tells_how_the_folder_is(
     assert names == [f"t{number:02}" for number in range(11, 1, -1)]
 
 
+# Transactions -------------------------------------------------------------------------------------
+
+
+@needs_chromium
+def test_open_transactions_are_listed_and_aborted(open_administered: Open, chromium: Chromium):
+    clock = ManualClock()
+    administered = open_administered(clock)
+    client = administered.client
+    publish(administered, b"taken")
+    chromium.open(f"{administered.url}/#?view=transactions")
+    chromium.until(has("No transaction is open."))
+    first, second = client.new_transaction(), client.new_transaction(timeout_millis=600_000)
+    producer = client.create_producer("orders")
+    producer.send(b"a", transaction=first)
+    for each in (b"b", b"c"):
+        producer.send(each, transaction=second)
+    client.create_producer("bills").send(b"d", transaction=second)
+    consumer = client.subscribe("orders", "billing")
+    consumer.acknowledge(consumer.receive(0), transaction=first)
+    clock.advance(20)
+    chromium.until("document.querySelectorAll('tbody tr').length === 2")
+    one, other = table_rows(chromium)
+    assert one[:4] == ["(0,0)", "20 s", "40 s", "\u2013"]
+    assert one[4].split() == ["public/default/orders", "3"]
+    assert one[5].split() == ["public/default/orders", "billing"]
+    assert other[:3] == ["(0,1)", "20 s", "9 min"]
+    assert other[4].split("\n")[:2] == ["public/default/orders", "behind an older one"]
+    assert other[4].split()[-2:] == ["public/default/bills", "1"]
+    press(chromium, "Abort")  # the first one's
+    confirm(chromium)
+    chromium.until(said("Aborted transaction (0,0)."))
+    chromium.until("document.querySelectorAll('tbody tr').length === 1")
+    assert table_rows(chromium)[0][4].split()[:2] == ["public/default/orders", "2"]
+    assert [each.data() for each in consumer.receive_many(10, 0)] == [b"taken"]
+    second.commit()
+    chromium.until(has("No transaction is open."))
+
+
 # Saving -------------------------------------------------------------------------------------------
 
 

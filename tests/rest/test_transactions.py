@@ -211,6 +211,21 @@ def test_answers_are_those_of_pulsar(clocked: Administered) -> None:
     assert made.state() is pulsarx.TransactionState.OPEN  # until it is used again
 
 
+def test_peeking_finds_what_was_committed(clocked: Administered) -> None:
+    client = clocked.client
+    client.subscribe("t", "s")
+    for end in ("abort", "commit", ""):
+        made = client.new_transaction()
+        client.create_producer("t").send(end.encode() or b"open", transaction=made)
+        if end:
+            getattr(made, end)()
+    place = "/persistent/public/default/t/subscription/s/position"
+    found = clocked.ask("GET", f"{place}/1")
+    assert (found.status, found.body) == (200, "commit")
+    assert not [each for each in found.headers if "txn" in each.lower()]
+    assert clocked.ask("GET", f"{place}/2").status == 404
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

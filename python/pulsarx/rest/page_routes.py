@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _SCRIPTS = (
     "page", "api", "avro", "chart", "dialog", "download", "elements", "messages", "overview",
-    "plot", "policies", "publish", "topic", "topics", "value",
+    "plot", "policies", "publish", "topic", "topics",
+    "transactions", "value",
 )  # fmt: skip
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),

@@ -242,7 +242,7 @@ def test_a_kill_leaves_all_topics_and_partitions_or_none(folder: Path, at: str) 
     for _ in range(2):
         with pulsarx.Client(folder) as client:
             parts = [seen(client, f"p-partition-{each}") for each in range(3)]
-            assert sorted(sum(parts, [])) == wanted
+            assert sorted(each for part in parts for each in part) == wanted
             assert all(parts) == (at != "open")
             assert [seen(client, each) for each in TOPICS[1:]] == [wanted] * 2
 

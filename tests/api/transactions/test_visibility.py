@@ -161,6 +161,38 @@ def test_messages_of_a_transaction_are_counted_without_its_end(
     assert backlog(client, "t") == 0
 
 
+WHAT_PASSES_OVER: dict[str, Any] = {
+    "skip": lambda client, _: client.admin.topics.skip_messages("t", "s", 3),
+    "skip all": lambda client, _: client.admin.topics.skip_all_messages("t", "s"),
+    "expire": lambda client, _: client.admin.topics.expire_messages("t", "s", 1),
+    "reset": lambda client, _: client.admin.topics.reset_cursor("t", "s", 2**52),
+    "seek": lambda _, consumer: consumer.seek(MessageId.latest),
+}
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES)
+@pytest.mark.parametrize("how", WHAT_PASSES_OVER)
+def test_what_is_held_back_is_not_passed_over(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    kind: ConsumerType,
+    how: str,
+) -> None:
+    """In Pulsar it is acknowledged before anybody could see it."""
+    client = clocked_client
+    consumer = client.subscribe("t", "s", consumer_type=kind, initial_position=EARLIEST)
+    producer = client.create_producer("t")
+    producer.send(b"0")
+    transaction = client.new_transaction()
+    producer.send(b"1", transaction=transaction)
+    producer.send(b"2")
+    manual_clock.advance(30)
+    WHAT_PASSES_OVER[how](client, consumer)
+    assert backlog(client, "t") == 2
+    transaction.commit()
+    assert taken(consumer) == [b"1", b"2"]
+
+
 # Other features -----------------------------------------------------------------------------------
 
 

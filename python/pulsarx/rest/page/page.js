@@ -8,13 +8,14 @@ import * as overviewed from "./overview.js";
 import * as policies from "./policies.js";
 import * as topic from "./topic.js";
 import * as topics from "./topics.js";
+import * as transactions from "./transactions.js";
 
 const POLL_MS = 2000;
 const TOLD_MS = 15000;
 
 const OWNER_MS = 10000;
 const OF_TOPIC = { messages, policies: policies.ofTopic };
-const OF_FOLDER = { overview: overviewed, policies: policies.ofNamespace };
+const OF_FOLDER = { overview: overviewed, policies: policies.ofNamespace, transactions };
 
 let round = 0;
 let asked = 0;  // when it was asked who owns the folder
@@ -75,7 +76,8 @@ async function look({ now = false, poll = false } = {}) {
 function links(name, query) {
   const now = name ? "" : query.view ?? "topics";
   $("views").replaceChildren(...[["topics", "Topics", {}], ["overview", "Overview", { view: "overview" }],
-    ["policies", "Policies", { view: "policies" }]].map(([view, text, more]) =>
+    ["policies", "Policies", { view: "policies" }],
+    ["transactions", "Transactions", { view: "transactions" }]].map(([view, text, more]) =>
     make("a", { href: address("", more), "data-id": `view ${view}`,
       "aria-current": now === view ? "page" : null }, text)));
 }
