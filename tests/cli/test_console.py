@@ -109,6 +109,26 @@ def test_it_works_beside_the_owner(console: Callable[..., Console], owner: Owner
 
 
 @pytest.mark.parametrize("owned", [False, True])
+def test_open_transactions_are_asked_of_the_owner(
+    console: Callable[..., Console], request: pytest.FixtureRequest, folder: Path, owned: bool
+):
+    if owned:
+        request.getfixturevalue("owner")
+    found = console()
+    path = "/admin/v3/transactions"
+    assert found.get(path) == []
+    with pulsarx.Client(folder) as client:
+        made = client.new_transaction()
+        client.create_producer("orders").send(b"a", transaction=made)
+        [row] = found.get(path)
+        assert (row["txnId"], row["heldMessages"]) == (str(made), {ORDERS: 1})
+        most, least = made.txn_id()
+        assert found.ask("POST", f"{path}/abortTransaction/{most}/{least}") == (204, "")
+    assert found.get(path) == []
+    assert found.end() == (0, "")
+
+
+@pytest.mark.parametrize("owned", [False, True])
 def test_dead_letters_are_replayed(
     console: Callable[..., Console], request: pytest.FixtureRequest, owned: bool
 ):

@@ -69,6 +69,10 @@ _OF_PAGE = [
     each
     for each in [*VERBS, *SUBSCRIPTIONS, *TOPICS]
     if each.method != "GET" and each.group == "topics" and "/permissions" not in each.path
+] + [
+    each
+    for each in VERBS
+    if each.path.removeprefix("/admin/v3/transactions") in ("", "/abortTransaction/{most}/{least}")
 ]
 _log = logging.getLogger("pulsarx")
 
