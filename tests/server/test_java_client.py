@@ -12,6 +12,7 @@ import pytest
 from served import Served
 
 import pulsarx
+from pulsarx.rest import serve_http
 
 SOURCES = Path(__file__).parent / "java_client"
 RUN_SECONDS = 600
@@ -22,6 +23,13 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return maven.libraries(SOURCES, tmp_path_factory.mktemp("java"))
+
+
+def run(libraries: Path, *arguments: str) -> None:
+    program = str(SOURCES / "Official.java")
+    command = ["java", "-Xmx400m", "-cp", f"{libraries}/*", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 def test_what_only_the_java_client_does(
@@ -41,11 +49,18 @@ def test_what_only_the_java_client_does(
     served.client.admin.topics.terminate("terminated")
     url = served.service.service_url
     assert url is not None
-    program = str(SOURCES / "Official.java")
-    command = ["java", "-Xmx400m", "-cp", f"{libraries}/*", program, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
-    assert done.returncode == 0, done.stderr[-4000:]
+    with serve_http(served.client, port=0) as web:
+        run(libraries, url, web.url)
     # What it compressed is read here, too: five kinds, single and in batches, three texts.
     reader = served.client.create_reader("compression", pulsarx.MessageId.earliest)
     found = [each.data() for each in reader.read_many(100, 0)]
     assert found == [b"compressible " * 1000, b"a", b""] * 10
+
+
+def test_without_a_coordinator_no_client_with_transactions_is_opened(
+    libraries: Path, open_served: Callable[..., Served]
+) -> None:
+    options = pulsarx.BrokerOptions(transaction_coordinator_enabled=False)
+    url = open_served(broker_options=options).service.service_url
+    assert url is not None
+    run(libraries, url, "without-coordinator")

@@ -1,6 +1,11 @@
-// Does with the official Java client what others cannot: `java Official.java URL`. What does not
-// hold is an exception.
+// Does with the official Java client what others cannot: `java Official.java URL WEB-URL`. With
+// `without-coordinator` in the place of the latter: that a client with transactions is not opened.
+// What does not hold is an exception.
 
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -31,6 +36,7 @@ public class Official {
     static final int PATIENCE = 60; // seconds
     static final SubscriptionInitialPosition EARLIEST = SubscriptionInitialPosition.Earliest;
     static PulsarClient client;
+    static String web;
 
     static void hold(boolean what, String text) {
         if (!what) throw new AssertionError(text);
@@ -240,10 +246,60 @@ public class Official {
         fails(TransactionCoordinatorClientException.InvalidTxnStatusException.class, late.commit());
         sink.send("last");
         hold(take(seen).equals("last"), "last");
+        refused(own, source, consumer);
         own.close();
     }
 
+    static int status(String web, String path) throws Exception {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(web + path))
+            .POST(HttpRequest.BodyPublishers.noBody()).build();
+        return HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.discarding())
+            .statusCode();
+    }
+
+    /** What is not open takes nothing, and what an operator aborted is not committed. */
+    static void refused(PulsarClient own, Producer<String> source, Consumer<String> consumer)
+        throws Exception {
+        fails(PulsarClientException.InvalidConfigurationException.class,
+            client.newTransaction().build());
+        source.send("d");
+        Message<String> message = consumer.receive(PATIENCE, TimeUnit.SECONDS);
+        Class<?> kind = TransactionCoordinatorClientException.InvalidTxnStatusException.class;
+        for (boolean commits : new boolean[] {false, true}) {
+            Transaction ended = begin(own, 60);
+            end(commits ? ended.commit() : ended.abort());
+            fails(kind, source.newMessage(ended).value("late").sendAsync());
+            fails(kind, consumer.acknowledgeAsync(message.getMessageId(), ended));
+            fails(kind, ended.abort());
+        }
+        Transaction open = begin(own, 60);
+        fails(PulsarClientException.InvalidConfigurationException.class,
+            consumer.acknowledgeCumulativeAsync(message.getMessageId(), open));
+        end(consumer.acknowledgeAsync(message.getMessageId(), open));
+        String id = open.getTxnID().getMostSigBits() + "/" + open.getTxnID().getLeastSigBits();
+        int told = status(web, "/admin/v3/transactions/abortTransaction/" + id);
+        hold(told == 204, "aborting " + id + ": " + told);
+        fails(kind, open.commit());
+        hold(open.getState() == Transaction.State.ERROR, "state " + open.getState());
+        hold(take(consumer).equals("d"), "what was acknowledged did not come again");
+    }
+
+    static void withoutCoordinator(String url) throws Exception {
+        try {
+            PulsarClient.builder().serviceUrl(url).enableTransaction(true)
+                .operationTimeout(PATIENCE, TimeUnit.SECONDS).build().close();
+        } catch (PulsarClientException error) {
+            return;
+        }
+        throw new AssertionError("a client with transactions was opened");
+    }
+
     public static void main(String[] arguments) throws Exception {
+        if (arguments[1].equals("without-coordinator")) {
+            withoutCoordinator(arguments[0]);
+            return;
+        }
+        web = arguments[1];
         client = PulsarClient.builder().serviceUrl(arguments[0])
             .operationTimeout(PATIENCE, TimeUnit.SECONDS).build();
         pattern();
