@@ -35,7 +35,7 @@ from typing import Any
 from checkout import ROOT, Checkout, CheckoutError, checkout
 from measurement import FULL, QUICK, Sizes, shown
 from paired_ratios import SLOWER, UNCLEAR, Verdict, ratio, verdict
-from reach import BY_NAME, GROUPS, REAL_PULSAR, ROWS, SPARK, Group, Row
+from reach import BY_NAME, GROUPS, REAL_PULSAR, ROWS, SPARK, TRANSACTIONS, Group, Row
 from spark_process import spark_is_missing
 
 HERE = Path(__file__).resolve().parent
@@ -346,7 +346,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("base")
     parser.add_argument("--head", default=str(ROOT))
     # A broker that others load too says nothing about two checkouts.
-    groups = [name for name in GROUPS if name != REAL_PULSAR.name]
+    groups = [name for name in GROUPS if name not in (REAL_PULSAR.name, TRANSACTIONS.name)]
     parser.add_argument("--group", choices=groups, default="core")
     parser.add_argument("--rows", type=lambda text: [name for name in text.split(",") if name])
     parser.add_argument("--pairs", type=int, default=24)

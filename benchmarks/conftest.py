@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a few small rounds: figures mean little")
     parser.addoption("--spark-messages", type=int, help="other than 5 million; 4 times it for 20")
     parser.addoption("--pulsar-url", help="of a real Pulsar")
+    parser.addoption("--java-classpath", help="of the official Java client")
 
 
 @pytest.fixture(scope="session")

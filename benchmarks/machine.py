@@ -14,6 +14,7 @@ PACKAGES = {
     "core": ("pulsarx", "lmdb", "pyarrow", "pytest-benchmark", "Cython"),
     "official": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),
     "real_pulsar": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),
+    "transactions": ("pulsarx", "pytest-benchmark", "Cython"),
     "serve": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),
     "spark": ("pulsarx", "pyspark", "pyarrow", "numpy", "pytest-benchmark", "Cython"),
 }

@@ -141,6 +141,12 @@ ROWS = (
     _at_least("durable_many", "bench_durable.py",
               "durable `send_many` of 1000, against LMDB, `sync=True`, 1000 a transaction",
               "times the rate", 2.5),
+    _at_most("transaction", "bench_transactions.py",
+             "taking a message and publishing one in a transaction, durable, one thread, against a "
+             "durable `send`", "of the time", 1.3),
+    _at_most("transaction_many", "bench_transactions.py",
+             "100 messages to 3 topics and 100 acknowledgements in a transaction, durable, against "
+             "the same without", "of the time", 1.5),
     _at_most("latency", "bench_latency.py",
              "send to receive to acknowledge, one thread, batching off, median", "µs", 2),
     _at_most("between_processes", "bench_processes.py",
@@ -269,6 +275,18 @@ ROWS = (
               "`receive` + `data` + `acknowledge`, 1 KiB", 16),
     _official("real_pulsar_receive_10240", "bench_real_pulsar.py",
               "`receive` + `data` + `acknowledge`, 10 KiB", 16),
+    _at_least("real_pulsar_transaction", "bench_java_transactions.py",
+              "taking a message and publishing one, against PulsarX in a process",
+              "times the time", 10),
+    _at_least("real_pulsar_transaction_many", "bench_java_transactions.py",
+              "100 messages to 3 topics and 100 acknowledgements, against the same",
+              "times the time", 10),
+    _at_least("real_pulsar_transaction_served", "bench_java_transactions.py",
+              "taking a message and publishing one, against the same program on a served folder",
+              "times the time", 1, promised=False),
+    _at_least("real_pulsar_transaction_many_served", "bench_java_transactions.py",
+              "100 messages to 3 topics and 100 acknowledgements, against the same",
+              "times the time", 1, promised=False),
     # On Spark, one session with TCP and one with Unix domain sockets; 5 million messages.
     _at_least("spark_source_tcp", "bench_spark.py",
               "`format(\"pulsarx\")`, value only, against a source that yields one prebuilt batch",
@@ -380,6 +398,7 @@ CORE_FILES = (
     "bench_kib.py",
     "bench_chunks.py",
     "bench_durable.py",
+    "bench_transactions.py",
     "bench_latency.py",
     "bench_processes.py",
     "bench_memory.py",
@@ -432,9 +451,16 @@ REAL_PULSAR = Group("real_pulsar", "Beside the official client on a real Pulsar"
     "The broker is Apache Pulsar standalone on the same machine, which does not flush its journal",
     "to the device; the folder has the default durability, `sync`, which flushes.",
 ))  # fmt: skip
+TRANSACTIONS = Group("transactions", "Transactions beside a real Pulsar", "make oracle",
+                     ("bench_java_transactions.py",), (
+    "The time of a transaction of the official Java client, one thread, on Pulsar 4.2.4 standalone",
+    "on the same machine, which does not flush its journal to the device. Folders have the default",
+    "durability, `sync`, which flushes each commit. Starting Java, and as many transactions in",
+    "front of those that are timed, do not count.",
+))  # fmt: skip
 SERVE = Group("serve", "Served over TCP", "make bench-serve", ("bench_serve.py",), (
     "Both ends on one machine, over loopback; the folder has durability `os`. A rate is that of",
     "the same client on a broker that does nothing, measured in turns. The load is that of a",
     "generator which repeats one batch, with 64 of them unconfirmed.",
 ))  # fmt: skip
-GROUPS = {group.name: group for group in (CORE, OFFICIAL, REAL_PULSAR, SERVE, SPARK)}
+GROUPS = {group.name: group for group in (CORE, OFFICIAL, REAL_PULSAR, TRANSACTIONS, SERVE, SPARK)}

@@ -1,15 +1,15 @@
 """`make bench` and its like: measure promises of reach.py, print each as met or missed.
 
-    python benchmarks/run.py [--group core|official|real_pulsar|serve|spark] [--quick]
+    python benchmarks/run.py [--group core|official|real_pulsar|transactions|serve|spark] [--quick]
                              [-k EXPRESSION] [--add] [--results FILE] [--messages COUNT]
-                             [--pulsar-url URL]
+                             [--pulsar-url URL] [--java-classpath PATH]
 
 Ends with 1 when a row has no figure, with 0 otherwise: a missed figure is a result, a missing one
 is not. When all rows are there, and the run was neither quick nor of another size, it writes the
 part of its group in RESULTS.md, and leaves the other part as it is.
 --group: core, the library alone; official, beside the official client; real_pulsar, the same on the
-Pulsar at --pulsar-url; serve, over TCP; or spark, which takes minutes, and is skipped with a word
-where there is no PySpark or no Java.
+Pulsar at --pulsar-url; transactions, of the Java client at --java-classpath there; serve, over TCP;
+or spark, which takes minutes, and is skipped with a word where there is no PySpark or no Java.
 --quick: small sizes and few rounds, to see that everything runs; no 10 GB.
 -k: only some benchmarks, as for pytest; the other rows are missing then.
 --add: write the rows that were measured into the part that RESULTS.md has, with their date.
@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from machine import described
-from reach import GROUPS, REAL_PULSAR, SPARK, Group
+from reach import GROUPS, REAL_PULSAR, SPARK, TRANSACTIONS, Group
 from report import (
     group_markdown,
     missing,
@@ -52,9 +52,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=HERE / "RESULTS.md")
     parser.add_argument("--messages", type=int)
     parser.add_argument("--pulsar-url")
+    parser.add_argument("--java-classpath")
     options = parser.parse_args()
-    if (options.group == REAL_PULSAR.name) != (options.pulsar_url is not None):
-        parser.error(f"--pulsar-url belongs to --group {REAL_PULSAR.name}: {REAL_PULSAR.command}")
+    needs = {"pulsar_url": (REAL_PULSAR, TRANSACTIONS), "java_classpath": (TRANSACTIONS,)}
+    for name, groups in needs.items():
+        if (GROUPS[options.group] in groups) != (getattr(options, name) is not None):
+            option = f"--{name.replace('_', '-')}"
+            known = ", ".join(each.name for each in groups)
+            parser.error(f"{option} belongs to --group {known}: {REAL_PULSAR.command}")
     return options
 
 
@@ -68,6 +73,7 @@ def measure(group: Group, options: argparse.Namespace) -> dict[str, object]:
     command += ["-k", options.only] if options.only else []
     command += [f"--spark-messages={options.messages}"] if options.messages else []
     command += [f"--pulsar-url={options.pulsar_url}"] if options.pulsar_url else []
+    command += [f"--java-classpath={options.java_classpath}"] if options.java_classpath else []
     # One row that fails must not take the others with it, so what pytest answers is no answer.
     subprocess.run(command, cwd=ROOT, check=False)
     try:

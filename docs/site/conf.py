@@ -33,6 +33,7 @@ include_patterns = [
     "src/core/README.md",
     "src/pycore/README.md",
     "tests/oracle/differences.md",
+    "tests/transactions.md",
     "wheels/README.md",
 ]
 exclude_patterns = [".*", "build", "dist", "docs/site", "examples"]

@@ -95,7 +95,7 @@ BELOW = {
     ),
     "docs/concepts/promises": ("RELIABILITY",),
     "docs/reference/api": ("docs/reference/api/*",),
-    "docs/comparison": ("benchmarks/*", "tests/oracle/differences"),
+    "docs/comparison": ("benchmarks/*", "tests/oracle/differences", "tests/transactions"),
     "docs/spark": ("spark/README",),
 }
 HIDDEN = ("docs/index", "README", "CHANGELOG")  # found by links alone

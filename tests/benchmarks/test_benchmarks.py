@@ -92,8 +92,9 @@ def test_a_real_pulsar_is_measured_where_its_url_is_given() -> None:
     assert broker.returncode == 0
 
 
-def test_a_real_pulsar_is_not_measured_without_its_url() -> None:
-    done = run_quick("--group", "real_pulsar")
+@pytest.mark.parametrize("group", ["real_pulsar", "transactions"])
+def test_a_real_pulsar_is_not_measured_without_its_url(group: str) -> None:
+    done = run_quick("--group", group)
     assert done.returncode == 2 and "make oracle" in done.stderr
 
 

@@ -7,10 +7,10 @@ see on the real Pulsar what it sees in a folder. And tests/programs on the real 
 official client: they must print what is stored beside them, which is what they print under PulsarX
 in `make test`. And the tests of Spark on a cluster, which is a served folder in `make test`. While
 the broker is there, it also measures what a call costs beside the official client, and writes that
-part of benchmarks/RESULTS.md.
+part of benchmarks/RESULTS.md. Then another broker starts, with transactions, which are measured.
 
 NAME: scenarios that begin so; the script is called cluster.both_sides, programs programs.NAME, the
-tests of Spark cluster.spark, what is measured benchmark.
+tests of Spark cluster.spark, what is measured benchmark and transactions.
 --own-only: no broker; fails where a scenario ends with an error.
 Every difference stands in differences.md with its reason. An unlisted one fails, and so does a
 listed one that is not there any more. Ends with 0 when all is as listed, and when there is no
@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from real_pulsar import VERSION, Missing, RealPulsar
+from real_pulsar import VERSION, Missing, RealPulsar, libraries
 from world import RealAdmin
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +41,7 @@ PROGRAMS = "programs."
 BOTH_SIDES = "cluster.both_sides"
 SPARK = "cluster.spark"
 BENCHMARK = "benchmark"
+TRANSACTIONS = "transactions"
 RUN = f"{int(time.time()):x}"
 _ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$")
 
@@ -139,10 +140,23 @@ def benchmark(broker: RealPulsar, names: list[str]) -> list[str]:
     """A line when a row of what a call costs has no figure."""
     if names and not BENCHMARK.startswith(tuple(names)):
         return []
+    return measured(BENCHMARK, "--group", "real_pulsar", "--pulsar-url", broker.url)
+
+
+def transactions(names: list[str]) -> list[str]:
+    """A line when a row of what a transaction costs has no figure. Lists of topics are others where
+    a broker has transactions, so it is another one."""
+    if names and not TRANSACTIONS.startswith(tuple(names)):
+        return []
+    with RealPulsar("transactionCoordinatorEnabled=true") as broker:
+        options = ["--pulsar-url", broker.url, "--java-classpath", f"{libraries()}/*"]
+        return measured(TRANSACTIONS, "--group", "transactions", *options)
+
+
+def measured(what: str, *options: str) -> list[str]:
     script = str(HERE.parent.parent / "benchmarks" / "run.py")
-    command = [sys.executable, script, "--group", "real_pulsar", "--pulsar-url", broker.url]
-    if subprocess.run(command).returncode:
-        return [f"{BENCHMARK}: a row has no figure"]
+    if subprocess.run([sys.executable, script, *options]).returncode:
+        return [f"{what}: a row has no figure"]
     return []
 
 
@@ -155,10 +169,22 @@ def failed(found: dict[str, Any]) -> list[str]:
     ]
 
 
+def on_pulsar(names: list[str], only_others: bool) -> tuple[list[str], dict[str, Any]]:
+    """What was not as expected on a real broker, and what the scenarios saw there."""
+    with RealPulsar() as broker:
+        told = programs(broker, names) + both_sides(broker, names)
+        real: dict[str, Any] = {}
+        if not only_others:
+            real = run("pulsar", f"{broker.url},{broker.web_url}", names)
+        told += spark(broker, names)
+        told += benchmark(broker, names)
+        return told, real
+
+
 def main(arguments: list[str]) -> int:
     own_only = "--own-only" in arguments
     names = [each for each in arguments if each != "--own-only"]
-    others = (PROGRAMS, BOTH_SIDES, SPARK, BENCHMARK)
+    others = (PROGRAMS, BOTH_SIDES, SPARK, BENCHMARK, TRANSACTIONS)
     only_others = bool(names) and all(each.startswith(others) for each in names)
     own: dict[str, Any] = {}
     if not only_others:
@@ -168,13 +194,8 @@ def main(arguments: list[str]) -> int:
         told = failed(own)
     else:
         try:
-            with RealPulsar() as broker:
-                told = programs(broker, names) + both_sides(broker, names)
-                real: dict[str, Any] = {}
-                if not only_others:
-                    real = run("pulsar", f"{broker.url},{broker.web_url}", names)
-                told += spark(broker, names)
-                told += benchmark(broker, names)
+            told, real = on_pulsar(names, only_others) if names != [TRANSACTIONS] else ([], {})
+            told += transactions(names)
         except Missing as error:
             print(f"skipped: {error}")
             return 0

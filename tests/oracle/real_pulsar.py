@@ -91,7 +91,8 @@ def libraries() -> Path:
 class RealPulsar:
     """A broker in a process of its own. A context manager: it is stopped at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *lines: str) -> None:
+        """lines: added to its configuration."""
         java = os.environ.get("JAVA", "java")
         if shutil.which(java) is None:
             raise Missing("Java is not installed: 17 or later, or JAVA=... names it")
@@ -101,7 +102,8 @@ class RealPulsar:
         shutil.rmtree(run, ignore_errors=True)
         run.mkdir(parents=True)
         ports = f"brokerServicePort={self.port}\nwebServicePort={self.web_port}\n"
-        (run / "standalone.conf").write_text(CONFIGURATION + ports)
+        more = "".join(f"{line}\n" for line in lines)
+        (run / "standalone.conf").write_text(CONFIGURATION + ports + more)
         (run / "log4j2.xml").write_text(LOGGING)
         command = [java, "-Xms512m", "-Xmx1500m", "-XX:MaxDirectMemorySize=1500m"]
         command += ["-cp", f"{jars}/*", f"-Dlog4j.configurationFile={run}/log4j2.xml"]
