@@ -79,9 +79,10 @@ def _build() -> str:
     found = importlib.util.find_spec("pulsarx")
     if found is None or found.origin is None:
         return "unknown"
-    stamp = Path(found.origin).parents[2] / "mode"  # each mode has its tree beside it
-    text = stamp.read_text() if stamp.exists() else ""
-    return text.split("name='")[1].split("'")[0] if "name='" in text else "unknown"
+    tree = Path(found.origin).parents[1]  # release's lies in build, those of others in build/MODE
+    if tree.name != "tree":
+        return "unknown"
+    return "release" if tree.parent.name == "build" else tree.parent.name
 
 
 def _revision() -> str:
