@@ -104,7 +104,8 @@ def test_a_commit_that_failed_before_it_was_asked_for_may_be_aborted(
         client.close()
     else:
         clock.advance(1.1)
-        wait_until(lambda: transaction.state() is TransactionState.TIME_OUT)
+        wait_until(lambda: is_over(stays, transaction))
+        assert transaction.state() is TransactionState.TIME_OUT
     assert is_over(stays, transaction)
     assert seen(stays, "t") == [b"plain"]
 
@@ -118,8 +119,9 @@ def test_a_commit_that_was_interrupted_is_aborted_at_its_deadline(
         with pytest.raises(errors.StorageError):
             transaction.commit()
     clock.advance(1.1)
-    wait_until(lambda: seen(client, "t") == [b"plain"])
+    wait_until(lambda: is_over(client, transaction))
     assert transaction.state() is TransactionState.TIME_OUT
+    assert seen(client, "t") == [b"plain"]
 
 
 def test_an_end_without_room_leaves_it_open_until_the_deadline(
@@ -142,28 +144,35 @@ def test_an_end_without_room_leaves_it_open_until_the_deadline(
         with pytest.raises(errors.StorageFullError):
             transaction.commit()
     clock.advance(1.1)
-    wait_until(lambda: seen(client, "t") == [b"plain"])
+    wait_until(lambda: is_over(client, transaction))
     assert transaction.state() is TransactionState.TIME_OUT
+    assert seen(client, "t") == [b"plain"]
     assert taken(consumer) == [b"0", b"1"]
 
 
 def test_a_deadline_that_is_over_when_there_is_no_room_is_kept(
-    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+    client: pulsarx.Client, clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = open_client()
-    transaction = begun(client, 200)
+    transaction = begun(client)
     tries = asked_in_vain(NO_ROOM)
+    over_ms = clock.now_ms() + 1000
+    # It stands still at the deadline, whose work waits for the commit.
+    thread = threading.Thread(target=clock.advance, args=(1.1,))
 
     def slow(*given: Any, **named: Any) -> None:
-        threading.Event().wait(0.5)
+        if not thread.ident:
+            thread.start()
+        wait_until(lambda: clock.now_ms() >= over_ms)
         tries(*given, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(Catalogue, "commit", slow)
         with pytest.raises(errors.StorageFullError):
             transaction.commit()
-    wait_until(lambda: seen(client, "t") == [b"plain"])
+    thread.join()
+    wait_until(lambda: is_over(client, transaction))
     assert transaction.state() is TransactionState.TIME_OUT
+    assert seen(client, "t") == [b"plain"]
 
 
 def test_what_could_not_be_applied_is_applied_later(
