@@ -9,6 +9,7 @@ import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.consume.batch_receive import receive_batch
+from pulsarx._pycore.consume.message_iterator import MessageIterator
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.ground.closing import Closing
 from pulsarx.ground.owner import client_is_closing, perform_for
@@ -296,17 +297,7 @@ class Consumer(Typed[T]):
         self.require_open()
         if self._loop is not None:
             _refuse_beside_listener()
-        return self._messages()
-
-    def _messages(self) -> Iterator[Message[T]]:
-        while True:
-            try:
-                message = self.receive()
-            except errors.ForkedError:
-                raise
-            except errors.AlreadyClosed:
-                return
-            yield message
+        return MessageIterator(self.receive)
 
     def take_now(self) -> Message[T] | None:
         """Return the next message, None when there is none: receive that never waits. Also beside a

@@ -29,12 +29,14 @@ class Publication:
         *,
         is_kept: bool = True,
     ) -> None:
-        self.topic = topic
-        self.producer = producer
-        self.payload = payload
+        self.topic: str = topic
+        self.producer: Any = producer
+        self.payload: bytes = payload
         self.options = options  # of Producer.send_async
         self.callback = callback
-        self.is_kept = is_kept  # False: no transaction takes it, as its topic is not persistent
+        self.is_kept: bool = (
+            is_kept  # False: no transaction takes it, as its topic is not persistent
+        )
 
 
 class InputEffects:

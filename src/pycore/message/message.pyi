@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Any, Generic, final
 
 from typing_extensions import TypeVar
@@ -14,6 +15,43 @@ class Message(Generic[T]):
         value."""
     def _repr_html_(self) -> str:
         """Show the message in a notebook; of its value the first bytes."""
+    @staticmethod
+    def payloads(messages: Iterable[Message[Any]]) -> list[bytes]:
+        """Return the payloads of messages that were received together, in one pass: a third of the
+        time of a `data` each. Not in the official client.
+
+        Args:
+            messages: As receive_many, batch_receive or read_many return them.
+
+        Returns:
+            A payload a message, in their order, copied.
+
+        Example:
+            messages = consumer.receive_many(1000, timeout_millis=1000)
+            lines = Message.payloads(messages)
+        """
+    @staticmethod
+    def ids(messages: Iterable[Message[Any]]) -> list[MessageId]:
+        """Return the places of messages that were received together, in one pass. Not in the
+        official client.
+
+        Args:
+            messages: As of payloads.
+
+        Returns:
+            A message id a message, in their order.
+        """
+    @staticmethod
+    def keys(messages: Iterable[Message[Any]]) -> list[str]:
+        """Return the keys of messages that were received together, in one pass. Not in the official
+        client.
+
+        Args:
+            messages: As of payloads.
+
+        Returns:
+            A key a message, `""` where it has none, in their order.
+        """
     def size(self) -> int:
         """Return the bytes of the payload, without copying it."""
     def length(self) -> int:

@@ -101,3 +101,17 @@ def test_what_listens_is_not_iterated(memory_client: pulsarx.Client):
     for listening in (consumer, reader):
         with pytest.raises(errors.InvalidConfiguration, match="listener"):
             iter(listening)
+
+
+def test_an_iteration_goes_on_behind_an_error(memory_client: pulsarx.Client):
+    """As receive does: an exception of it is no end."""
+    consumer = memory_client.subscribe("orders", "billing")
+    published(memory_client, "orders", b"one")
+    messages = iter(consumer)
+    consumer.receive = lambda: 1 / 0  # as a program replaces it
+    with pytest.raises(ZeroDivisionError):
+        next(iter(consumer))
+    assert next(messages).data() == b"one"
+    consumer.close()
+    for _ in range(2):
+        assert next(messages, None) is None
