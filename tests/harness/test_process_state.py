@@ -31,7 +31,7 @@ SAMPLE = [
     "tests/api/offload/test_fetched_ledgers.py::"
     "test_ctrl_c_ends_the_wait_for_a_ledger_that_is_fetched[kind0]",
     "tests/api/client/test_interrupts.py::test_ctrl_c_ends_a_waiting_call[consumer.receive()]",
-    "tests/api/functions/test_localrun.py::test_a_signal_ends_it_without_a_loss[15]",
+    "tests/api/functions/test_localrun.py::test_a_signal_ends_it_without_a_loss[15-ATLEAST_ONCE-kind0]",
     "tests/cli/test_processes.py::test_a_reader_that_leaves_ends_it_quietly",
     "tests/api/consuming/test_batch_receive.py",
 ]

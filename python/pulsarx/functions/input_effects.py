@@ -32,11 +32,10 @@ class Publication:
         self.topic: str = topic
         self.producer: Any = producer
         self.payload: bytes = payload
-        self.options = options  # of Producer.send_async
-        self.callback = callback
-        self.is_kept: bool = (
-            is_kept  # False: no transaction takes it, as its topic is not persistent
-        )
+        self.options: dict[str, Any] = options  # of Producer.send_async
+        self.callback: Callable[..., object] | None = callback
+        # False: no transaction takes it, as its topic is not persistent.
+        self.is_kept: bool = is_kept
 
 
 class InputEffects:

@@ -110,8 +110,8 @@ class SessionTransactions:
             raise _not_found(values["most"], number)
         if known != committed:
             raise errors.InvalidTxnStatusError(
-                detail=f"{_verb(committed)} transaction ({COORDINATOR},{number}): it was "
-                f"{'committed' if known else 'aborted'}"
+                detail=f"{_verb(committed)} transaction ({COORDINATOR},{number}): it has ended"
+                f"{self._runtime.transactions.how_it_ended(number)}"
             )
 
     def _refusing(self, name: str) -> Callable[[Values], None]:

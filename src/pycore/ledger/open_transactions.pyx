@@ -29,9 +29,8 @@ cdef class TransactionCore:
         return 0
 
     cdef int refuse(self) except -1:
-        reason = "" if self.failure is None else f": {errors.detail_of(self.failure)}"
         raise errors.InvalidTxnStatusError(
-            detail=f"transaction {self} has ended, or is about to{reason}")
+            detail=f"transaction {self} has ended, or is about to{self.how_it_ended()}")
 
     cdef int begin_send(self, object producer) except -1:
         if not self.is_open:
@@ -92,6 +91,10 @@ cdef class TransactionCore:
     cdef int64_t before(self, object sender, int64_t published) except? -1:
         known = self.senders.get(sender)
         return published if known is None or known[1] != published else known[0]
+
+    def how_it_ended(self) -> str:
+        """What an error says behind that."""
+        return ""
 
     def require_of(self, runtime) -> None:
         """NotAllowedError: it is not of the folder that this is the runtime of."""

@@ -87,7 +87,8 @@ def test_one_that_takes_too_long_gives_back_what_it_acknowledged(
     assert (transaction.state(), taken(consumer)) == (TransactionState.OPEN, [])
     clock.advance(0.2)
     assert transaction.state() is TransactionState.TIME_OUT
-    with pytest.raises(errors.InvalidTxnStatusError, match="has ended"):
+    late = "has ended: aborted, as its timeout of 1000 ms was over"
+    with pytest.raises(errors.InvalidTxnStatusError, match=late):
         consumer.acknowledge(messages[1], transaction=transaction)
     with pytest.raises(errors.InvalidTxnStatusError, match="it is TIME_OUT"):
         transaction.commit()
@@ -118,15 +119,19 @@ def test_a_single_acknowledgement_beside_a_cumulative_one_of_another_is_committe
 
 
 def test_an_ended_one_acknowledges_nothing(open_client: OpenClient) -> None:
-    client = open_client()
+    client = open_client(clock=pulsarx.ManualClock(1_000_000_000_000))
     client.create_producer("in").send(b"0")
     consumer = consumer_of(client)
     message = consumer.receive(0)
-    for end in ("commit", "abort"):
+    producer = client.create_producer("out")
+    at = "at 2001-09-09T01:46:40.000"
+    for end, how in (("commit", "committed"), ("abort", "aborted")):
         transaction = client.new_transaction()
         getattr(transaction, end)()
-        with pytest.raises(errors.InvalidTxnStatusError, match="has ended"):
+        with pytest.raises(errors.InvalidTxnStatusError, match=f"has ended: {how} {at}"):
             consumer.acknowledge(message, transaction=transaction)
+        with pytest.raises(errors.InvalidTxnStatusError, match=f"has ended.*: {how} {at}"):
+            producer.send(b"late", transaction=transaction)
     assert backlog(client, "in") == 1
     with pulsarx.Client("memory:") as other:
         transaction = other.new_transaction()

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 COORDINATOR = 0  # the one of a folder
 
 
+def outcome_text(committed: bool, ended_ms: int) -> str:
+    """What errors say of a transaction behind "has ended"."""
+    from datetime import UTC, datetime
+
+    at = datetime.fromtimestamp(ended_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return f": {'committed' if committed else 'aborted'} at {at}"
+
+
 class BrokerTransaction(TransactionCore):
     """Any thread may call."""
 
@@ -33,6 +41,7 @@ class BrokerTransaction(TransactionCore):
         self.timeout_ms: int = timeout_ms
         self.opened_ms: int = runtime.clock.now_ms()
         self.is_late: bool = False  # its deadline ended it
+        self.outcome: tuple[bool, int] | None = None  # whether it was committed, and when
         self.timer: Any = None  # of the deadline; None: it is over, or the transaction
         self.joining: Lock = Lock()  # of the next, and of the end of is_open
         self.ending: RLock = RLock()  # one end of it at a time; in front of the coordinator's
@@ -64,7 +73,21 @@ class BrokerTransaction(TransactionCore):
             InvalidTxnStatusError: It has ended, or is about to.
         """
         if not self.is_open:
-            raise errors.InvalidTxnStatusError(detail=f"transaction {self} has ended")
+            raise errors.InvalidTxnStatusError(
+                detail=f"transaction {self} has ended{self.how_it_ended()}"
+            )
+
+    def how_it_ended(self) -> str:
+        """Return what an error says of it behind "has ended": how, and when.
+
+        Returns:
+            A text, "" where it is about to end.
+        """
+        if self.is_late:
+            return f": aborted, as its timeout of {self.timeout_ms} ms was over"
+        if self.outcome is not None:
+            return outcome_text(*self.outcome)
+        return "" if self.failure is None else f": {errors.detail_of(self.failure)}"
 
     def require_of(self, runtime: object) -> None:
         """Refuse what is sent or acknowledged in another folder.

@@ -20,7 +20,7 @@ from pulsarx._pycore.ledger.open_transactions import release
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.topic_operations import ENDED_KEPT
-from pulsarx.broker.transactions.broker_transaction import COORDINATOR
+from pulsarx.broker.transactions.broker_transaction import COORDINATOR, outcome_text
 from pulsarx.ground.attempt import attempt, insist
 
 TYPE_CHECKING = False
@@ -131,6 +131,11 @@ class TransactionCoordinator:
         known = self._ended.get(number)
         return None if known is None else known[0]
 
+    def how_it_ended(self, number: int) -> str:
+        """What errors say of a transaction that is not open behind "has ended"."""
+        known = self._catalogue.state.ended.get(number)
+        return "" if known is None else outcome_text(known.committed, known.ended_ms)
+
     def was_opened_by(self, number: int, role: str) -> bool:
         """Whether a transaction that has ended is known to be of a role."""
         known = self._ended.get(number)
@@ -219,6 +224,7 @@ class TransactionCoordinator:
         told = self._catalogue.state.ended.get(transaction.number)
         decided = wanted if told is None else told.committed
         self._ended[transaction.number] = decided, transaction.role
+        transaction.outcome = decided, self._runtime.clock.now_ms()
         if len(self._ended) > ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
         if decided:
@@ -240,10 +246,10 @@ class TransactionCoordinator:
         """It has ended: the same end gets the same answer."""
         known = self.was_committed(transaction.number)
         if known is None or known != committed:
-            how = "long ago" if known is None else "committed" if known else "aborted"
+            how = ", long ago" if known is None else ""
             raise errors.InvalidTxnStatusError(
-                detail=f"{'commit' if committed else 'abort'} transaction {transaction}: it was "
-                f"ended, {how}"
+                detail=f"{'commit' if committed else 'abort'} transaction {transaction}: it has "
+                f"ended{how}{transaction.how_it_ended()}"
             )
 
     def _tell_catalogue(

@@ -46,9 +46,14 @@ class EndedTransaction(TransactionCore):
     """Stands for a transaction that is not open, so that what comes for it is refused in its
     turn."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, how: str) -> None:
+        """how: as of TransactionCoordinator.how_it_ended."""
         self.is_open: bool = False
         self.number = number
+        self._how = how
+
+    def how_it_ended(self) -> str:
+        return self._how
 
     def __str__(self) -> str:
         return f"({COORDINATOR},{self.number})"
@@ -79,7 +84,9 @@ class GuestTransactions:
             return None
         number = values["transaction_least"]
         found = self._open.get(number)
-        return EndedTransaction(number) if found is None else found
+        if found is None:
+            return EndedTransaction(number, self._coordinator.how_it_ended(number))
+        return found
 
     def require(self, number: int) -> GuestTransaction:
         """The transaction of a number. InvalidTxnStatusError: it is not open."""
@@ -87,6 +94,7 @@ class GuestTransactions:
         if found is None:
             raise errors.InvalidTxnStatusError(
                 detail=f"transaction ({COORDINATOR},{number}) has ended"
+                f"{self._coordinator.how_it_ended(number)}"
             )
         return found
 
