@@ -93,7 +93,7 @@ cdef class TransactionCore:
         return published if known is None or known[1] != published else known[0]
 
     def how_it_ended(self) -> str:
-        """What an error says behind that."""
+        """The text that an error has behind that."""
         return ""
 
     def require_of(self, runtime) -> None:

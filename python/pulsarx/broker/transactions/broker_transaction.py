@@ -23,7 +23,7 @@ COORDINATOR = 0  # the one of a folder
 
 
 def outcome_text(committed: bool, ended_ms: int) -> str:
-    """What errors say of a transaction behind "has ended"."""
+    """The text that errors have behind "has ended"."""
     from datetime import UTC, datetime
 
     at = datetime.fromtimestamp(ended_ms / 1000, UTC).isoformat(timespec="milliseconds")

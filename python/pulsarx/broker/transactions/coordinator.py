@@ -132,7 +132,7 @@ class TransactionCoordinator:
         return None if known is None else known[0]
 
     def how_it_ended(self, number: int) -> str:
-        """What errors say of a transaction that is not open behind "has ended"."""
+        """The text that errors have behind "has ended", of one that is not open."""
         known = self._catalogue.state.ended.get(number)
         return "" if known is None else outcome_text(known.committed, known.ended_ms)
 
