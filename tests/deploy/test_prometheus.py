@@ -61,6 +61,8 @@ class Scraped:
             self.client.subscribe("orders", "behind")
             consumer = self.client.subscribe("orders", "shared", pulsarx.ConsumerType.Shared)
             producer = self.client.create_producer("orders")
+            with pulsarx.Client(folder) as beside, beside.new_transaction():
+                pass  # the metrics of transactions come with the first
             self.prometheus = Prometheus(self.served.http_url.removeprefix("http://"))
         except BaseException:
             self.served.close()
@@ -177,7 +179,9 @@ def test_the_scrape_is_what_prometheus_calls_well_formed(scraped: Scraped):
 
 def test_prometheus_finds_the_server_up_and_no_alert_fires(scraped: Scraped):
     assert [each["value"][1] for each in scraped.prometheus.query("up")] == ["1"]
-    assert scraped.prometheus.ask("alerts")["alerts"] == []
+    # Others may be filling the device of this machine just now, which is pending for long.
+    alerts = scraped.prometheus.ask("alerts")["alerts"]
+    assert [each for each in alerts if each["state"] == "firing"] == []
     (group,) = scraped.prometheus.ask("rules")["groups"]
     assert {each["health"] for each in group["rules"]} <= {"ok", "unknown"}
     assert len(group["rules"]) == len(rules())

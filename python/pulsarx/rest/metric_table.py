@@ -133,6 +133,7 @@ TRANSACTIONS = Level(
             "pulsarx_txn_oldest_age_seconds",
             "seconds",
             "since the oldest open one was opened; 0: none is open",
+            "PulsarxTransactionOpen",
         ),
         Metric("pulsar_txn_created_total", "transactions", "opened since the folder was"),
         Metric("pulsar_txn_committed_total", "transactions", "of those: committed"),
