@@ -91,6 +91,11 @@ def rows(pulsarx: Any, folder: str) -> Iterator[tuple[str, int, Callable[[], obj
             MANY,
             lambda c=consumer: c.acknowledge_many(c.receive_many(MANY)),
         )
+    consumer = subscribed("looped")
+    following = iter(consumer).__next__
+    yield "loop over a consumer, acknowledge", 1, pair(following, consumer.acknowledge)
+    consumer = subscribed("payloads")
+    yield "receive_many, payloads", MANY, lambda: take(pulsarx, consumer)
     filled("read", 3 * CALLS)
     reader = client.create_reader("read", pulsarx.MessageId.earliest)
     yield "read_next", 1, reader.read_next
@@ -107,6 +112,12 @@ def read(consumer: Any) -> None:
     message = consumer.receive()
     message.data()
     consumer.acknowledge(message)
+
+
+def take(pulsarx: Any, consumer: Any) -> None:
+    messages = consumer.receive_many(MANY)
+    pulsarx.Message.payloads(messages)
+    consumer.acknowledge_many(messages)
 
 
 def transact(client: Any, consumer: Any, producer: Any, payload: bytes) -> None:
