@@ -445,7 +445,7 @@ PEERS = Group("peers", "Beside its peers", "make bench-peers", (), (
     "The same messages, one machine, one run, turns A B C, A B C. Each peer is written as its own",
     "documentation advises (`peers/`), and a payload is in hand before it is acknowledged. In",
     "process: beside PulsarX on a folder. Over TCP: beside the official client on `pulsarx serve`,",
-    "by the Python client of the other on its server.",
+    "by the Python client of the other on its server. A batch is a thousand messages, or a MiB.",
     "",
     "Page cache: what is confirmed outlives the process, not the machine. Flushed: it is on the",
     "device; persist-queue always flushes. Acknowledgements outlive the process; those of LMDB,",

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 from floor_build import floors
-from peers.peer import THOUSAND, Peer, Talker
+from peers.peer import Peer, Talker
 
 BLOCK = 128 << 10
 
@@ -28,12 +28,12 @@ class Bound(Peer):
         self.floors = floors()
 
     def prepare(self, payloads: list[bytes]) -> list[bytes]:
-        """A message's bytes, those of all of them, and of a thousand. The space is written before,
-        as a ledger's is."""
+        """A message's bytes, those of all of them, and of a batch. The space is written before, as
+        a ledger's is."""
         whole = b"".join(payloads)
         os.pwrite(self.fd, bytes(len(whole)), 0)
         os.fsync(self.fd)
-        return [payloads[0], whole, whole[: THOUSAND * len(payloads[0])]]
+        return [payloads[0], whole, whole[: self.batch * len(payloads[0])]]
 
     def publish_each(self, payloads: list[bytes]) -> None:
         one, whole, _ = payloads
@@ -43,9 +43,9 @@ class Bound(Peer):
             self.floors.write_blocks(self.fd, whole, len(one), 0, True)
 
     def publish_batch(self, payloads: list[bytes]) -> None:
-        one, whole, thousand = payloads
-        if self.flushed and len(whole) > len(thousand):
-            self.floors.write_and_flush(self.fd, thousand, 0, len(whole) // len(thousand))
+        one, whole, batch = payloads
+        if self.flushed and len(whole) > len(batch):
+            self.floors.write_and_flush(self.fd, batch, 0, len(whole) // len(batch))
         else:
             self.floors.write_blocks(self.fd, whole, BLOCK, 0, True)
             if self.flushed:
@@ -57,6 +57,27 @@ class Bound(Peer):
     def close(self) -> None:
         os.close(self.fd)
         self.path.unlink()
+
+
+class EmptyCall(Peer):
+    """Taking a message costs no less from Python: a call of a method that does nothing."""
+
+    name = "an empty call for each"
+    ways = ("consume_each",)
+
+    def __init__(self, folder: Path, flushed: bool) -> None:
+        self.call = floors().Empty().call
+
+    def publish_batch(self, payloads: list[bytes]) -> None:
+        self.payloads = payloads
+
+    def consume_each(self, count: int) -> None:
+        call = self.call
+        for payload in self.payloads:
+            call(payload)
+
+    def close(self) -> None:
+        pass
 
 
 class ThreadQueues(Talker):

@@ -58,9 +58,10 @@ class Side:
         said = self.log.read().strip().splitlines() or ["nothing said"]
         raise OSError(f"Chronicle Queue ended: {said[0][:300]}")
 
-    def tell(self, what: str, count: int, size: int = 100) -> None:
+    def tell(self, what: str, count: int, size: int = 100, together: int = 0) -> None:
+        """together: how many messages are flushed at once, 0: none is."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{what} {count} {size}\n")
+        self.process.stdin.write(f"{what} {count} {size} {together}\n")
         self.process.stdin.flush()
 
     def hear(self) -> int:
@@ -81,18 +82,19 @@ class Chronicle(Peer):
 
     def __init__(self, folder: Path, flushed: bool) -> None:
         self.side = Side(folder, flushed)
+        self.flushed = flushed
         self.size = 0
 
-    def _publish(self, way: str, payloads: list[bytes]) -> None:
+    def _publish(self, payloads: list[bytes], together: int) -> None:
         self.size = len(payloads[0])
-        self.side.tell(way, len(payloads), self.size)
+        self.side.tell("publish", len(payloads), self.size, together if self.flushed else 0)
         self.side.hear()
 
     def publish_each(self, payloads: list[bytes]) -> None:
-        self._publish("publish_each", payloads)
+        self._publish(payloads, 1)
 
     def publish_stream(self, payloads: list[bytes]) -> None:
-        self._publish("publish_stream", payloads)
+        self._publish(payloads, self.batch)
 
     def consume_each(self, count: int) -> None:
         self.side.tell("consume", count, self.size)

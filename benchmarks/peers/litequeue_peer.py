@@ -24,7 +24,7 @@ class Litequeue(Peer):
             put(payload)
 
     def publish_stream(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             with self.queue.transaction():
                 self.publish_each(chunk)
 

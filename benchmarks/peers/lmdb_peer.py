@@ -32,13 +32,13 @@ class Lmdb(Peer):
                 transaction.put(key, payload, append=True)
 
     def publish_stream(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             with self.environment.begin(write=True) as transaction:
                 for key, payload in zip(self._keys(len(chunk)), chunk):
                     transaction.put(key, payload, append=True)
 
     def publish_batch(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             items = list(zip(self._keys(len(chunk)), chunk))
             with self.environment.begin(write=True) as transaction:
                 transaction.cursor().putmulti(items, append=True)
@@ -52,7 +52,7 @@ class Lmdb(Peer):
                 cursor.delete()
 
     def consume_batch(self, count: int) -> None:
-        for size in counts(count):
+        for size in counts(count, self.batch):
             with self.environment.begin(write=True) as transaction, transaction.cursor() as cursor:
                 cursor.first()
                 for _ in range(size):

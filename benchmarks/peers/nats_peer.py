@@ -70,7 +70,7 @@ class Nats(Peer):
 
     def publish_stream(self, payloads: list[bytes]) -> None:
         async def work() -> None:
-            for chunk in chunks(payloads):
+            for chunk in chunks(payloads, self.batch):
                 for payload in chunk:
                     await self.stream.publish_async("measured", payload)
                 await self.stream.publish_async_completed()
@@ -93,7 +93,7 @@ class Nats(Peer):
         """Of a work queue each message is acknowledged by itself; a thousand are fetched."""
 
         async def work() -> None:
-            for size in counts(count):
+            for size in counts(count, self.batch):
                 while size > 0:
                     for message in await self.subscription.fetch(size, timeout=30):
                         assert message.data

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-THOUSAND = 1000
+BATCH, BATCH_BYTES = 1000, 1 << 20
 PR_SET_PDEATHSIG = 1
 MODES = ("page cache", "flushed")
 IN_PROCESS, OVER_TCP = "in process", "over TCP"
@@ -36,6 +36,7 @@ class Peer:
     place = IN_PROCESS
     ways: tuple[str, ...] = WAYS
     modes: tuple[str, ...] = MODES
+    batch = BATCH  # messages confirmed or acknowledged together; set by who opens it
 
     def __init__(self, folder: Path, flushed: bool) -> None:
         """Open it on an empty folder, and start its server where it has one."""
@@ -46,11 +47,11 @@ class Peer:
         raise NotImplementedError
 
     def publish_stream(self, payloads: list[bytes]) -> None:
-        """A call for each; they are confirmed by the thousand."""
+        """A call for each; as many as a batch has are confirmed together."""
         self.publish_each(payloads)
 
     def publish_batch(self, payloads: list[bytes]) -> None:
-        """A thousand a call, or whatever else is best."""
+        """A batch a call."""
         self.publish_stream(payloads)
 
     def consume_each(self, count: int) -> None:
@@ -58,7 +59,7 @@ class Peer:
         raise NotImplementedError
 
     def consume_batch(self, count: int) -> None:
-        """A thousand at a time are received, and acknowledged at once."""
+        """A batch is received, and acknowledged at once."""
         self.consume_each(count)
 
     def drain(self, count: int) -> None:
@@ -94,12 +95,17 @@ class Talker:
         pass
 
 
-def chunks(payloads: list[bytes], size: int = THOUSAND) -> Iterator[list[bytes]]:
+def batch_of(size: int) -> int:
+    """A thousand messages of that size, or as many as are a MiB, by the hundred."""
+    return min(BATCH, BATCH_BYTES // size // 100 * 100)
+
+
+def chunks(payloads: list[bytes], size: int) -> Iterator[list[bytes]]:
     for at in range(0, len(payloads), size):
         yield payloads[at : at + size]
 
 
-def counts(count: int, size: int = THOUSAND) -> Iterator[int]:
+def counts(count: int, size: int) -> Iterator[int]:
     while count > 0:
         yield min(count, size)
         count -= size

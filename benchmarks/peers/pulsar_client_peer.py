@@ -39,6 +39,17 @@ def served(folder: Path, flushed: bool) -> tuple[subprocess.Popen[bytes], str]:
     return process, url
 
 
+def started_pulsar() -> tuple[Any, str]:
+    sys.path.append(str(ROOT / "tests" / "oracle"))
+    import real_pulsar
+
+    try:
+        broker = real_pulsar.RealPulsar()
+    except (real_pulsar.Missing, RuntimeError) as error:
+        raise Missing(str(error)) from error
+    return broker, broker.url
+
+
 class Served(Peer):
     name = "PulsarX, served"
     place = OVER_TCP
@@ -56,7 +67,7 @@ class Served(Peer):
         )  # fmt: skip
         self.consumer = self.client.subscribe(
             "measured", "worker", initial_position=pulsar.InitialPosition.Earliest,
-            batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(1000, -1, 10),
+            batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(1000, 1 << 20, 10),
         )  # fmt: skip
 
     def start(self, folder: Path, flushed: bool) -> tuple[Any, str]:
@@ -71,7 +82,7 @@ class Served(Peer):
         def failed(result: pulsar.Result, _: object) -> None:
             assert result == pulsar.Result.Ok, result
 
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             for payload in chunk:
                 self.batching.send_async(payload, failed)
             self.batching.flush()
@@ -104,19 +115,11 @@ class RealPulsar(Served):
     modes = ("page cache",)
 
     def start(self, folder: Path, flushed: bool) -> tuple[Any, str]:
-        sys.path.append(str(ROOT / "tests" / "oracle"))
-        import real_pulsar
-
-        try:
-            self.broker = real_pulsar.RealPulsar()
-        except real_pulsar.Missing as error:
-            raise Missing(str(error)) from error
-        self.broker.__enter__()
-        return self.broker, self.broker.url
+        return started_pulsar()
 
     def close(self) -> None:
         self.client.close()
-        self.broker.__exit__(None, None, None)
+        self.process.stop()
 
 
 class Talk(Talker):
@@ -124,10 +127,10 @@ class Talk(Talker):
     between = ("over TCP",)
 
     def __init__(self, address: str, speaks_first: bool) -> None:
-        self.process = None
+        self.process: Any = None
         place = Path(address + ".url")
         if speaks_first:
-            self.process, url = served(Path(address), flushed=False)
+            self.process, url = self.start(Path(address))
             place.write_text(url)
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self.client = pulsar.Client(place.read_text(), logger=quiet)
@@ -136,6 +139,12 @@ class Talk(Talker):
         self.consumer = self.client.subscribe(
             hears, "worker", initial_position=pulsar.InitialPosition.Earliest
         )
+
+    def start(self, folder: Path) -> tuple[Any, str]:
+        return served(folder, flushed=False)
+
+    def stop(self) -> None:
+        stop(self.process)
 
     def send(self, payload: bytes) -> None:
         self.producer.send(payload)
@@ -148,4 +157,14 @@ class Talk(Talker):
     def close(self) -> None:
         self.client.close()
         if self.process is not None:
-            stop(self.process)
+            self.stop()
+
+
+class RealTalk(Talk):
+    name = "Apache Pulsar"
+
+    def start(self, folder: Path) -> tuple[Any, str]:
+        return started_pulsar()
+
+    def stop(self) -> None:
+        self.process.stop()

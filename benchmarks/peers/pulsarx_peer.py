@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from peers.peer import THOUSAND, Peer, Talker, chunks
+from peers.peer import Peer, Talker, chunks
 
 import pulsarx
 
@@ -32,13 +32,13 @@ class PulsarX(Peer):
 
     def publish_stream(self, payloads: list[bytes]) -> None:
         send_async = self.batching.send_async
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             for payload in chunk:
                 send_async(payload, None)
             self.batching.flush()
 
     def publish_batch(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             self.batching.send_many(chunk)
 
     def consume_each(self, count: int) -> None:
@@ -50,7 +50,7 @@ class PulsarX(Peer):
 
     def consume_batch(self, count: int) -> None:
         while count > 0:
-            messages = self.consumer.receive_many(min(count, THOUSAND))
+            messages = self.consumer.receive_many(min(count, self.batch))
             for message in messages:
                 message.data()
             self.consumer.acknowledge_many(messages)

@@ -66,7 +66,7 @@ class RedisStreams(Peer):
             xadd(STREAM, {FIELD: payload})
 
     def publish_stream(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             pipeline = self.link.pipeline(transaction=False)
             for payload in chunk:
                 pipeline.xadd(STREAM, {FIELD: payload})
@@ -84,7 +84,7 @@ class RedisStreams(Peer):
                 xack(STREAM, GROUP, found)
 
     def consume_batch(self, count: int) -> None:
-        for size in counts(count):
+        for size in counts(count, self.batch):
             self.link.xack(STREAM, GROUP, *self._read(size))
 
     def settle(self) -> None:

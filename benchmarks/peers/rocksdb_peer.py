@@ -31,7 +31,7 @@ class RocksDb(Peer):
             self.next_key += 1
 
     def publish_stream(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             batch = WriteBatch(raw_mode=True)
             for number, payload in enumerate(chunk, self.next_key):
                 batch.put(key(number), payload)
@@ -47,7 +47,7 @@ class RocksDb(Peer):
             self.position += 1
 
     def consume_batch(self, count: int) -> None:
-        for size in counts(count):
+        for size in counts(count, self.batch):
             cursor = self.store.iter(ReadOptions())
             cursor.seek(key(self.position))
             for _ in range(size):

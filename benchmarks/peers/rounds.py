@@ -32,7 +32,7 @@ from typing import Any
 from fresh_process import TREE
 from machine import described
 from peers import get
-from peers.peer import MODES, OVER_TCP, PUBLISH, WAYS, Missing, Peer, Talker
+from peers.peer import MODES, OVER_TCP, PUBLISH, WAYS, Missing, Peer, Talker, batch_of
 
 HERE = Path(__file__).resolve().parent
 FIGURES = HERE / "peers.json"
@@ -44,18 +44,18 @@ LEAST = 20
 
 # Ours first in each place: the others are compared with it.
 PEERS = (
-    "pulsarx_peer:PulsarX", "pulsarx_peer:Columns", "bound:Bound", "chronicle_peer:Chronicle",
-    "lmdb_peer:Lmdb", "rocksdb_peer:RocksDb", "sqlite_peer:Sqlite", "litequeue_peer:Litequeue",
-    "persist_queue_peer:PersistQueue", "pulsar_client_peer:Served", "redis_peer:RedisStreams",
-    "nats_peer:Nats",
+    "pulsarx_peer:PulsarX", "pulsarx_peer:Columns", "bound:Bound", "bound:EmptyCall",
+    "chronicle_peer:Chronicle", "lmdb_peer:Lmdb", "rocksdb_peer:RocksDb", "sqlite_peer:Sqlite",
+    "litequeue_peer:Litequeue", "persist_queue_peer:PersistQueue", "pulsar_client_peer:Served",
+    "redis_peer:RedisStreams", "nats_peer:Nats",
 )  # fmt: skip
 REAL_PULSAR = "pulsar_client_peer:RealPulsar"
+REAL_TALK = "pulsar_client_peer:RealTalk"
 TALKERS = (
     "pulsarx_peer:Talk", "bound:ThreadQueues", "bound:UnixSocket", "bound:TcpSocket",
     "iceoryx2_peer:Talk", "iceoryx2_peer:Polling", "chronicle_peer:Conversation",
     "pulsar_client_peer:Talk", "redis_peer:Talk", "nats_peer:Talk",
 )  # fmt: skip
-TCP = tuple(where for where in PEERS if where.startswith(("pulsar_", "redis_", "nats_")))
 PLACES = ("threads", "processes", OVER_TCP)
 
 ECHO = """
@@ -197,6 +197,7 @@ class Block:
                         self.skipped[each.name] = str(error)
                         continue
                     stack.callback(peer.close)
+                    peer.batch = batch_of(self.size)
                     self.opened.append(peer)
             return {way: self._measure_way(way) for way in WAYS}
 
@@ -279,9 +280,8 @@ def measure_latency(
     with ExitStack() as stack:
         folder = stack.enter_context(scratch())
         opened: list[Any] = []
-        if between == OVER_TCP and options.only and len(wanted(TCP, options.only, {})) == 0:
-            return {}
-        for number, where in enumerate(TALKERS):
+        talkers = (*TALKERS, REAL_TALK) if options.pulsar else TALKERS
+        for number, where in enumerate(talkers):
             try:
                 talker = loaded(where)
                 bound = where.startswith("bound:")
@@ -343,7 +343,8 @@ def main() -> int:
             for way, found in block.items():
                 row = figures["turns"].setdefault(f"{way}, {mode}", {})
                 row[str(size)] = rounded(found)
-    for between in PLACES:
+    over_tcp = any(peer.place == OVER_TCP for peer in classes)
+    for between in PLACES if over_tcp else PLACES[:2]:
         figures["hand-over"][between] = rounded(measure_latency(between, options, skipped))
     for name, why in skipped.items():
         print(f"skipped: {name}: {why}", file=sys.stderr)

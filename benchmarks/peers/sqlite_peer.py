@@ -38,14 +38,14 @@ class Sqlite(Peer):
 
     def publish_stream(self, payloads: list[bytes]) -> None:
         execute = self.writer.execute
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             execute("BEGIN IMMEDIATE")
             for payload in chunk:
                 execute(PUT, (payload,))
             execute("COMMIT")
 
     def publish_batch(self, payloads: list[bytes]) -> None:
-        for chunk in chunks(payloads):
+        for chunk in chunks(payloads, self.batch):
             self.writer.execute("BEGIN IMMEDIATE")
             self.writer.executemany(PUT, [(payload,) for payload in chunk])
             self.writer.execute("COMMIT")
@@ -56,7 +56,7 @@ class Sqlite(Peer):
             assert execute(TAKE).fetchall()
 
     def consume_batch(self, count: int) -> None:
-        for size in counts(count):
+        for size in counts(count, self.batch):
             self.reader.execute("BEGIN IMMEDIATE")
             rows = self.reader.execute(LOOK, (size,)).fetchall()
             self.reader.execute("DELETE FROM messages WHERE id <= ?", (rows[-1][0],))

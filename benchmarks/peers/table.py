@@ -29,12 +29,12 @@ END = "<!-- /peers -->"
 
 WORKS = {
     "publish_each": "publish, each confirmed before the next",
-    "publish_stream": "publish, a call each, confirmed by the thousand",
-    "publish_batch": "publish, a thousand a call",
+    "publish_stream": "publish, a call each, confirmed by the batch",
+    "publish_batch": "publish, a batch a call",
     "consume_each": "consume and acknowledge, a call each",
-    "consume_batch": "consume and acknowledge, a thousand at a time",
+    "consume_batch": "consume and acknowledge, a batch at a time",
 }
-# What a peer without lists does with a thousand: the best way it has.
+# What a peer without lists does with a batch: the best way it has.
 INSTEAD = {
     "publish_batch": ("publish_stream", "publish_each"),
     "publish_stream": ("publish_each",),
@@ -43,7 +43,7 @@ INSTEAD = {
 SIZES = {"100": "100 B", "1024": "1 KiB", "10240": "10 KiB"}
 OURS = {"in process": "PulsarX", OVER_TCP: "PulsarX, served"}
 TCP_PEERS = ("PulsarX, served", "Redis Streams", "NATS JetStream", "Apache Pulsar")
-BOUND = "checksum + pwrite in C"
+BOUNDS = ("checksum + pwrite in C", "an empty call for each")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Figures:
 
     def times(self, way: str, mode: str, size: str, peer: str) -> list[float]:
         """Nanoseconds a message, or of the best way instead; [] where it has none."""
-        instead = INSTEAD.get(way, ()) if peer != BOUND else ()
+        instead = INSTEAD.get(way, ()) if peer not in BOUNDS else ()
         for each in (way, *instead):
             row = self.found["turns"].get(f"{each}, {mode}", {}).get(size, {})
             if row.get(peer):
@@ -162,7 +162,7 @@ def part(figures: Figures) -> str:
     for place in OURS:
         for mode in ("page cache", "flushed"):
             if any(figures.has_way(way, mode, OURS[place]) for way in WORKS):
-                lines += ["", f"### {place.capitalize()}, {mode}", ""]
+                lines += ["", f"### {place[0].upper()}{place[1:]}, {mode}", ""]
                 lines += works_table(figures, place, mode)
     lines += ["", "\\* It has no lists: what it does with a call for each.", ""]
     lines += ["### Hand-over of a message of 100 bytes, half of a round trip", ""]
@@ -189,7 +189,7 @@ def cells(figures: Figures, size: str, places: tuple[str, ...]) -> dict[tuple[st
     found = {}
     for place in places:
         for peer in figures.peers(place):
-            if peer == BOUND or peer.startswith("PulsarX"):
+            if peer in BOUNDS or peer.startswith("PulsarX"):
                 continue
             for column in COLUMNS:
                 ratio = figures.ratio(*column, size, OURS[place], peer)
@@ -217,12 +217,12 @@ def summary(figures: Figures) -> list[str]:
         if ratio.median < 1:
             behind.setdefault(name.split(", ")[2], []).append(ratio.median)
     ahead = sum(ratio.median >= 1 for ratio in counted.values())
-    text = f"PulsarX is ahead in {ahead} of {len(counted)} comparisons, of 100 B, 1 KiB and 10 KiB"
+    text = f"PulsarX is ahead in {ahead} of {len(counted)} comparisons, of 100 B, 1 KiB and 10 KiB."
     others = [
-        f"{peer} in {len(ratios)} (it has {number(min(ratios))} of its speed or more)"
+        f"{peer} in {len(ratios)} (up to {number(1 / min(ratios))} times as fast)"
         for peer, ratios in sorted(behind.items(), key=lambda item: -len(item[1]))
     ]
-    text += ", and behind " + ", ".join(others) + "." if others else "."
+    text += " Ahead of it are " + ", ".join(others) + "." if others else ""
     floor = "iceoryx2 with events, nothing stored"
     row = figures.found["hand-over"].get("processes", {})
     if floor in row and "PulsarX" in row:

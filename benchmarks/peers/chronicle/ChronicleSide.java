@@ -10,10 +10,8 @@ import net.openhft.chronicle.queue.ExcerptTailer;
 import net.openhft.chronicle.queue.impl.single.SingleChronicleQueueBuilder;
 import net.openhft.chronicle.wire.DocumentContext;
 
-/** Does what a line of its input says, and answers with a line. A named tailer keeps what was read. */
+/** Does what a line of its input says, and answers with a line. Its named tailer keeps its place. */
 public class ChronicleSide {
-    static final int THOUSAND = 1000;
-
     static ChronicleQueue open(Path folder, boolean flushed) {
         SingleChronicleQueueBuilder builder = ChronicleQueue.singleBuilder(folder);
         return flushed ? builder.syncMode(SyncMode.SYNC).build() : builder.build();
@@ -45,7 +43,8 @@ public class ChronicleSide {
     }
 
     static void warm(Path folder, int count) {
-        try (ChronicleQueue queue = open(folder.resolve("warm-" + ProcessHandle.current().pid()), false)) {
+        Path other = folder.resolve("warm-" + ProcessHandle.current().pid());
+        try (ChronicleQueue queue = open(other, false)) {
             publish(queue.createAppender(), count, 100, 0);
             consume(queue.createTailer("worker"), count, new byte[100]);
         }
@@ -97,8 +96,7 @@ public class ChronicleSide {
             long found = 0;
             switch (words[0]) {
                 case "warm" -> warm(folder, count);
-                case "publish_each" -> publish(appender, count, size, flushed ? 1 : 0);
-                case "publish_stream" -> publish(appender, count, size, flushed ? THOUSAND : 0);
+                case "publish" -> publish(appender, count, size, Integer.parseInt(words[3]));
                 case "consume" -> consume(tailer, count, new byte[size]);
                 case "echo" -> echo(folder, count);
                 case "ping" -> found = ping(folder, count);
