@@ -46,7 +46,7 @@ def svg(figure: Any) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=about)
     short = re.sub(r'\s*\n(?=[LMz"])', " ", text.getvalue())
-    short = re.sub(r"(\d\.\d\d)\d+", r"\1", short)
+    short = re.sub(r"(\d\.\d\d)\d+(?![^<>]*</text>)", r"\1", short)
     return "\n".join(line.strip() for line in short.splitlines()) + "\n"
 
 

@@ -63,7 +63,13 @@ def get_redis() -> None:
         return
     packages, part = BUILD / "debian", BUILD / "redis.part"
     packages.mkdir(parents=True, exist_ok=True)
-    run("apt-get", "download", *DEBIAN, cwd=packages)
+    try:
+        run("apt-get", "download", *DEBIAN, cwd=packages)
+    except Missing:  # lists that are not there, or of old: others in build/peers
+        (BUILD / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        lists = ("-o", f"Dir::State::lists={BUILD / 'lists'}", "-o", "Dir::Cache::pkgcache=")
+        run("apt-get", *lists, "update")
+        run("apt-get", *lists, "download", *DEBIAN, cwd=packages)
     for package in packages.glob("*.deb"):
         run("dpkg", "-x", str(package), str(part))
     part.rename(BUILD / "redis")

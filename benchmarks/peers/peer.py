@@ -19,10 +19,11 @@ from pathlib import Path
 BATCH, BATCH_BYTES = 1000, 1 << 20
 PR_SET_PDEATHSIG = 1
 MODES = ("page cache", "flushed")
-IN_PROCESS, OVER_TCP = "in process", "over TCP"
+IN_PROCESS, OVER_TCP, RAW = "in process", "over TCP", "over TCP, without a client library"
 PUBLISH = ("publish_each", "publish_stream", "publish_batch")
 CONSUME = ("consume_each", "consume_batch")
-WAYS = (*PUBLISH, *CONSUME)
+FLIGHT = "publish_flight"  # one by one, 64 unconfirmed: of those in raw_peer.py
+WAYS = (*PUBLISH, FLIGHT, *CONSUME)
 
 
 class Missing(Exception):
@@ -34,7 +35,7 @@ class Peer:
 
     name = ""
     place = IN_PROCESS
-    ways: tuple[str, ...] = WAYS
+    ways: tuple[str, ...] = (*PUBLISH, *CONSUME)
     modes: tuple[str, ...] = MODES
     batch = BATCH  # messages confirmed or acknowledged together; set by who opens it
 

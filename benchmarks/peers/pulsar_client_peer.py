@@ -14,6 +14,7 @@ from fresh_process import TREE
 from peers.peer import OVER_TCP, Missing, Peer, Talker, chunks, stop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+WARM_UP = 30_000  # messages until the JVM has compiled
 SERVED = """
 import sys, pulsarx
 from pulsarx.server import serve
@@ -113,6 +114,11 @@ class RealPulsar(Served):
 
     name = "Apache Pulsar"
     modes = ("page cache",)
+
+    def __init__(self, folder: Path, flushed: bool) -> None:
+        super().__init__(folder, flushed)
+        self.publish_stream([bytes(100)] * WARM_UP)
+        self.consume_batch(WARM_UP)
 
     def start(self, folder: Path, flushed: bool) -> tuple[Any, str]:
         return started_pulsar()

@@ -3,9 +3,10 @@
     PYTHONPATH=benchmarks python -m peers.rounds [--only NAME,...] [--pulsar] [--quick]
                                                  [--rounds COUNT] [--seconds SECONDS] [--write FILE]
 
-Every peer that can be had is opened; then each way takes its turns A B C, A B C, so that noise
-slows all of them. A turn handles as many messages as take it about --seconds, and at most 48 MB.
-The figures, nanoseconds a message of every turn, go to peers.json; table.py and draw.py show them.
+Every peer that can be had is opened; then each way takes its turns A B C, C B A, so that noise
+slows all of them, and each has either neighbour before it. A turn handles as many messages as take
+it about --seconds, and at most 48 MB. The figures, nanoseconds a message of every turn, go to
+peers.json; table.py and draw.py show them.
 --only: peers whose names begin so, besides PulsarX. --pulsar: a real Pulsar, too, by Maven.
 --quick: a few messages, to see that everything runs; nothing is written without --write.
 """
@@ -32,7 +33,18 @@ from typing import Any
 from fresh_process import TREE
 from machine import described
 from peers import get
-from peers.peer import MODES, OVER_TCP, PUBLISH, WAYS, Missing, Peer, Talker, batch_of
+from peers.peer import (
+    FLIGHT,
+    IN_PROCESS,
+    MODES,
+    OVER_TCP,
+    PUBLISH,
+    WAYS,
+    Missing,
+    Peer,
+    Talker,
+    batch_of,
+)
 
 HERE = Path(__file__).resolve().parent
 FIGURES = HERE / "peers.json"
@@ -47,7 +59,7 @@ PEERS = (
     "pulsarx_peer:PulsarX", "pulsarx_peer:Columns", "bound:Bound", "bound:EmptyCall",
     "chronicle_peer:Chronicle", "lmdb_peer:Lmdb", "rocksdb_peer:RocksDb", "sqlite_peer:Sqlite",
     "litequeue_peer:Litequeue", "persist_queue_peer:PersistQueue", "pulsar_client_peer:Served",
-    "redis_peer:RedisStreams", "nats_peer:Nats",
+    "redis_peer:RedisStreams", "nats_peer:Nats", "raw_peer:RawServed", "raw_peer:RawRedis",
 )  # fmt: skip
 REAL_PULSAR = "pulsar_client_peer:RealPulsar"
 REAL_TALK = "pulsar_client_peer:RealTalk"
@@ -96,9 +108,9 @@ def wanted(names: tuple[str, ...], only: list[str], skipped: dict[str, str]) -> 
             continue
         if is_asked_for(peer, only):
             found.append(peer)
-    over_tcp = [peer for peer in found if peer.place == OVER_TCP]
     # A served folder is only there for others to be compared with.
-    return [peer for peer in found if not (only and over_tcp == [peer])]
+    others = {peer.place for peer in found if not peer.name.startswith("PulsarX")}
+    return [peer for peer in found if not only or peer.place in {IN_PROCESS, *others}]
 
 
 def payloads(size: int, count: int) -> list[bytes]:
@@ -139,7 +151,7 @@ class Turns:
         """Seconds of the way alone."""
         gc.collect()
         work = getattr(self.peer, self.way)
-        if self.way in PUBLISH:
+        if self.way in (*PUBLISH, FLIGHT):
             began = time.perf_counter()
             work(self.prepared)
             taken = time.perf_counter() - began
@@ -206,9 +218,10 @@ class Block:
         for peer in [each for each in self.opened if way in each.ways]:
             turns = self._tried(peer, Turns, peer, way, self.size, self.options.seconds)
             taking += [turns] if turns else []
-        for _ in range(self.options.rounds):
-            for turns in taking:
+        for number in range(self.options.rounds):
+            for turns in taking if number % 2 == 0 else reversed(taking):
                 if turns.peer in self.opened:
+                    os.sync()  # what others have left is not written in this turn
                     self._tried(turns.peer, turns.take)
         found = {turns.peer.name: turns.found for turns in taking if turns.peer in self.opened}
         said = ", ".join(f"{name} {statistics.median(v) * 1e6:.3g}" for name, v in found.items())
@@ -336,7 +349,8 @@ def main() -> int:
     machine = described("peers")
     began = time.monotonic()
     classes = wanted(names, options.only, skipped)
-    figures: dict[str, Any] = {"turns": {}, "hand-over": {}}
+    places = {peer.name: peer.place for peer in classes}
+    figures: dict[str, Any] = {"places": places, "turns": {}, "hand-over": {}}
     for mode in MODES:
         for size in SIZES[:1] if options.quick else SIZES:
             block = Block(mode, size, options, skipped).measure(classes)

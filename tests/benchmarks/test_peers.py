@@ -95,7 +95,7 @@ def test_a_peer_that_fails_is_left_out_and_named(
 
 def figures(table: ModuleType, **turns: dict[str, list[float]]) -> object:
     rows = {f"{way}, page cache": {"100": found} for way, found in turns.items()}
-    return table.Figures({"turns": rows, "hand-over": {}})
+    return table.Figures({"places": {}, "turns": rows, "hand-over": {}})
 
 
 def test_a_ratio_is_of_turns_of_one_round(table: ModuleType) -> None:
