@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-deploy test-spark-versions \
-	docs lint format sanitize coverage bench bench-official bench-serve bench-spark oracle compare instructions wheel wheels clean distclean
+	docs lint format sanitize coverage bench bench-official bench-peers bench-serve bench-spark oracle compare instructions wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -28,6 +28,8 @@ help:
 	@echo "make bench       every claim about the speed of the library, as a table"
 	@echo "make bench-serve what pulsarx serve takes over TCP, minutes"
 	@echo "make bench-official  what a call costs beside the official client, minutes"
+	@echo "make bench-peers beside other queues and stores, minutes; fetches what it can into build/peers;"
+	@echo "                 PEERS_ARGS=--pulsar a real Apache Pulsar too, '--only redis' some, '--rounds 11' more"
 	@echo "make bench-spark every claim about Spark, some minutes; each writes its part of benchmarks/RESULTS.md"
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
 	@echo "                 needs Java and Maven"
@@ -138,6 +140,15 @@ bench-official:
 	@tools/bootstrap test bench
 	$(VENV_PYTHON) benchmarks/run.py --group official
 	$(VENV_PYTHON) tools/write_figures.py
+
+PEERS_ARGS ?=
+bench-peers: export PYTHONPATH := benchmarks
+bench-peers:
+	@tools/bootstrap test bench
+	$(VENV_PYTHON) -m peers.get
+	$(VENV_PYTHON) -m peers.rounds $(PEERS_ARGS)
+	$(VENV_PYTHON) -m peers.table
+	$(VENV_PYTHON) -m peers.draw
 
 bench-serve:
 	@tools/bootstrap test bench

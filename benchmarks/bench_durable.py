@@ -124,17 +124,17 @@ def bench_threads(measurement: Measurement, durable: TopicInFolder) -> None:
 
 
 def bench_send_many(measurement: Measurement, durable: TopicInFolder) -> None:
-    from peers.lmdb_log import LmdbLog
+    from peers.lmdb_peer import Lmdb
 
     transactions = measurement.sizes.transactions
     thousand = payloads(1000, 100)
-    log = LmdbLog(durable.folder.with_name("lmdb"))
+    log = Lmdb(durable.folder.with_name("lmdb"), flushed=True)
     count = transactions * len(thousand)
     raw = WriteAndFlushThousands(durable.folder.with_name("many-floor"), measurement)
 
     def append_all() -> None:
         for _ in range(transactions):
-            log.append(thousand)
+            log.publish_batch(thousand)
 
     def send_all() -> None:
         for _ in range(transactions):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {
+    "peers": ("pulsarx", "pulsar-client", "lmdb", "rocksdict", "redis", "nats-py", "iceoryx2"),
     "core": ("pulsarx", "lmdb", "pyarrow", "pytest-benchmark", "Cython"),
     "official": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),
     "real_pulsar": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),

@@ -464,3 +464,21 @@ SERVE = Group("serve", "Served over TCP", "make bench-serve", ("bench_serve.py",
     "generator which repeats one batch, with 64 of them unconfirmed.",
 ))  # fmt: skip
 GROUPS = {group.name: group for group in (CORE, OFFICIAL, REAL_PULSAR, TRANSACTIONS, SERVE, SPARK)}
+# Nothing is promised of them, so they have no rows: peers/rounds.py and peers/table.py.
+PEERS = Group("peers", "Beside its peers", "make bench-peers", (), (
+    "Each figure is how many times as fast as the other PulsarX is (2: half of its time; below 1:",
+    "the other is faster): the median of the ratios of turns of one round, the least and the most.",
+    "The same messages, one machine, one run, turns A B C, C B A. Each peer is written as its own",
+    "documentation advises (`peers/`), and a payload is in hand before it is acknowledged. In",
+    "process: beside PulsarX on a folder. Over TCP: beside the official client on `pulsarx serve`,",
+    "by the Python client of the other on its server, and PulsarX in process and the bound.",
+    "Without a client library: encoded bytes are sent and answers counted; nobody is subscribed.",
+    "A batch is a thousand messages, or a MiB.",
+    "",
+    "Page cache: what is confirmed outlives the process, not the machine. Flushed: it is on the",
+    "device; persist-queue always flushes. Acknowledgements outlive the process; those of LMDB,",
+    "litequeue, persist-queue and Redis are flushed with the rest, the others need not be. LMDB,",
+    "RocksDB, SQLite and litequeue wake nobody, so a hand-over by them is as long as one polls;",
+    "what is called `polled` keeps a core busy.",
+))  # fmt: skip
+PARTS = (*GROUPS.values(), PEERS)

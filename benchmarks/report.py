@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from reach import BY_NAME, GROUPS, Group, Row
+from reach import BY_NAME, PARTS, Group, Row
 from reasons import REASONS
 
 
@@ -91,19 +91,16 @@ def _summed(group: Group, verdicts: dict[str, str]) -> str:
 
 HEADING = """# What was promised, and what was measured
 
-Written by `make bench`, `make bench-official`, `make oracle`, `make bench-serve` and
-`make bench-spark`, each its part; do not edit. Each value is the median of pairs: floor and path
-measured in turns, so that noise slows both.
+Written by `make bench`, `make bench-official`, `make oracle`, `make bench-serve`,
+`make bench-spark` and `make bench-peers`, each its part; do not edit. Each value is the median of
+pairs: floor and path measured in turns, so that noise slows both.
 """
 
 
 def results_markdown(before: str, group: Group, part: str) -> str:
     """The text of RESULTS.md: what it was, with another part for one group."""
-    parts = {each.name: part_of(before, each) for each in GROUPS.values()} | {group.name: part}
-    texts = [
-        f"{_begin(each)}\n{parts[each.name] or _absent(each)}{_end(each)}\n"
-        for each in GROUPS.values()
-    ]
+    parts = {each.name: part_of(before, each) for each in PARTS} | {group.name: part}
+    texts = [f"{_begin(each)}\n{parts[each.name] or _absent(each)}{_end(each)}\n" for each in PARTS]
     return "\n".join([HEADING, *texts])
 
 
