@@ -3,9 +3,9 @@
     python benchmarks/instructions.py [--write]
 
 Counted by valgrind (callgrind), all threads, over CALLS calls of each row behind as many to warm
-up, the lower of two turns, without those of an empty loop. Compared with `instructions.json`, which says where it was
-counted: ends with 1 where a row has risen by more than 3 %. With another Python, compiler or
-processor it says so and compares nothing; `--write` keeps what was counted now.
+up, the lower of two turns, without those of an empty loop. Compared with `instructions.json`, which
+says where it was counted: ends with 1 where a row has risen by more than 3 %. With another Python,
+compiler or processor it says so and compares nothing; `--write` keeps what was counted now.
 """
 
 from __future__ import annotations
