@@ -17,12 +17,14 @@ from simulated_files import Crash, SimulatedFiles
 
 from pulsarx.broker.catalogue import changes, end_log
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.errors import (
     CatalogueError,
     FolderOwnedError,
     NewerFormatError,
+    StorageError,
     StorageFullError,
 )
 
@@ -205,6 +207,133 @@ def test_an_owner_that_was_replaced_writes_none(tmp_path: Path) -> None:
     assert ended(read_folder(tmp_path)) == [0]
 
 
+def test_an_owner_that_was_replaced_before_its_first_one_writes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, stopped = opened(tmp_path)
+    directory.close()
+    monkeypatch.setattr(DataDirectory, "check_usable", lambda _: None)
+    directory, owner = opened(tmp_path)
+    with pytest.raises(FolderOwnedError):
+        end(stopped, 0)
+    end(owner, 1)
+    assert ended(read_folder(tmp_path)) == ended(owner) == [1]
+    directory.close()
+
+
+def test_the_first_one_written_just_before_the_next_epoch_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, stopped = opened(tmp_path)
+    directory.close()
+    monkeypatch.setattr(DataDirectory, "check_usable", lambda _: None)
+    taken_over = CatalogueLog.take_over
+
+    def take_over(log: CatalogueLog) -> None:
+        taken_over(log)
+        if not ended(stopped):
+            end(stopped, 0)  # the next owner has looked, and not committed
+
+    monkeypatch.setattr(CatalogueLog, "take_over", take_over)
+    directory, owner = opened(tmp_path)
+    assert ended(stopped) == ended(owner) == [0]
+    with pytest.raises((CatalogueError, FolderOwnedError)):
+        end(stopped, 1)
+    end(owner, 2)
+    assert ended(read_folder(tmp_path)) == [0, 2]
+    leave(directory)
+    assert ended(opened(tmp_path)[1]) == [0, 2]
+
+
+# What readers meet --------------------------------------------------------------------------------
+
+
+class Reading(PlainFiles):
+    """Of a reader that is refused once, or reads while the owner writes."""
+
+    def __init__(self) -> None:
+        super().__init__(flush=False)
+        self.lists = 0  # until one is refused
+        self.before = b""
+        self.changed_from = 0  # what comes of the file behind this place was there before
+
+    def list(self, path: str) -> list[str]:
+        self.lists -= 1
+        if self.lists == 0:
+            raise OSError(errno.EMFILE, "as planted", path)
+        return super().list(path)
+
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        data = super().read_at(path, offset, size)
+        kept = max(0, self.changed_from - offset)
+        return data[:kept] + self.before[offset + kept : offset + size] if self.before else data
+
+
+def read_by(files: Reading, path: Path) -> Catalogue:
+    return Catalogue.open(DataDirectory.open(str(path), files=files, read_only=True))
+
+
+def test_a_reader_that_was_refused_misses_none(tmp_path: Path) -> None:
+    directory, catalogue = opened(tmp_path)
+    files = Reading()
+    reader = read_by(files, tmp_path)
+    for number in range(4):
+        end(catalogue, number)
+        files.lists = 1 + number % 2
+        with pytest.raises(StorageError):
+            reader.refresh()
+        reader.refresh()
+        assert ended(reader) == ended(catalogue)
+    directory.close()
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_one_that_is_half_there_is_read_later(tmp_path: Path, commit: bool) -> None:
+    directory, catalogue = opened(tmp_path)
+    numbers = iter(range(MANY))
+    for _ in range(6):  # of which some are left behind all that follow
+        end(catalogue, next(numbers))
+    size = len(the_file(tmp_path).read_bytes().rstrip(b"\0")) // 6
+    for part in range(0, size, 16):
+        create(catalogue, f"t{part}")
+        for _ in range(3):
+            end(catalogue, next(numbers))
+        files = Reading()
+        reader = read_by(files, tmp_path)
+        reader.refresh()
+        files.before = the_file(tmp_path).read_bytes()
+        if commit:
+            create(catalogue, f"u{part}")
+        files.changed_from = catalogue._log.ends._at + part
+        end(catalogue, next(numbers))
+        reader.refresh()
+        files.before = b""
+        reader.refresh()
+        assert ended(reader) == ended(catalogue), part
+    directory.close()
+
+
+def test_a_reader_reads_what_is_new_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, catalogue = opened(tmp_path, checkpoint_interval=10**6)
+    reader = read_folder(tmp_path)
+    for number in range(300):
+        end(catalogue, number)
+    reader.refresh()
+    reads = []
+    decode = end_log.catalogue_file_decode
+    monkeypatch.setattr(
+        end_log, "catalogue_file_decode", lambda *given: (reads.append(1), decode(*given))[1]
+    )
+    for number in range(300, 400):
+        end(catalogue, number)
+        reader.refresh()
+    assert ended(reader) == ended(catalogue)
+    assert len(reads) <= 4 * 100  # both copies, and one of before the last commit
+    directory.close()
+
+
 # What is damaged ----------------------------------------------------------------------------------
 
 
@@ -257,6 +386,48 @@ def test_the_last_ones_that_were_not_flushed_may_be_lost(tmp_path: Path) -> None
     assert ended(read_folder(tmp_path)) == [0]
 
 
+@pytest.mark.parametrize("kept", [(3,), (4,), (2, 4)])
+def test_an_owner_opens_where_ends_that_were_not_flushed_are_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: tuple[int, ...]
+) -> None:
+    directory, catalogue = opened(tmp_path)
+    end(catalogue, 0)
+    for number in (1, 2, 3):
+        end(catalogue, number, flush=False)
+    leave(directory)
+    place = the_file(tmp_path)
+    data = place.read_bytes()
+    starts = [data.index(b'"order":%d' % order) // 64 * 64 - 64 for order in (2, 3, 4)]
+    for order, first, last in zip((2, 3, 4), starts, [*starts[1:], len(data)], strict=True):
+        if order not in kept:
+            data = data[:first] + bytes(last - first) + data[last:]
+    place.write_bytes(data)
+    left = [0, 1] if 2 in kept else [0]
+    assert ended(read_folder(tmp_path)) == left
+    monkeypatch.setattr(end_log.EndLog, "forget_old", lambda *_: None)  # the disk refuses it
+    directory, catalogue = opened(tmp_path)
+    assert ended(catalogue) == left
+    for number in (11, 12, 13):
+        end(catalogue, number)
+        assert ended(read_folder(tmp_path)) == ended(catalogue) == [*left, *range(11, number + 1)]
+    leave(directory)
+    directory, catalogue = opened(tmp_path)
+    assert ended(catalogue) == [*left, 11, 12, 13]
+    directory.close()
+
+
+def test_flushing_makes_those_durable_that_were_not_flushed(tmp_path: Path) -> None:
+    files = SimulatedFiles(str(tmp_path))
+    folder = tmp_path / "folder"
+    directory, catalogue = opened(folder, files=files)
+    for number in range(3):
+        end(catalogue, number, flush=False)
+    catalogue.flush()
+    leave(directory)
+    files.power_cut(None)
+    assert ended(read_folder(folder)) == [0, 1, 2]
+
+
 # What fails ---------------------------------------------------------------------------------------
 
 
@@ -265,10 +436,11 @@ class Failing(PlainFiles):
         super().__init__(flush=False)
         self.write_error = 0
         self.writes_anyway = False
+        self.clears_anyway = False
 
     def write_at(self, path: str, data: bytes, offset: int, flush: bool) -> None:
         if self.write_error:
-            if self.writes_anyway and any(data):
+            if self.writes_anyway and (any(data) or self.clears_anyway):
                 super().write_at(path, data, offset, flush)
             raise OSError(self.write_error, "as planted", path)
         super().write_at(path, data, offset, flush)
@@ -288,8 +460,12 @@ def test_one_that_there_is_no_room_for_was_not_written(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_one_of_which_it_is_not_known_whether_it_was_written_is_the_last(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clears", [False, True])
+def test_one_of_which_it_is_not_known_whether_it_was_written_is_the_last(
+    tmp_path: Path, clears: bool
+) -> None:
     files = Failing()
+    files.clears_anyway = clears  # in what is read; the device may have it
     directory, catalogue = opened(tmp_path, files=files)
     end(catalogue, 0)
     files.write_error, files.writes_anyway = errno.EIO, True

@@ -140,7 +140,12 @@ class Catalogue:
         opened.epoch = opened.state.epoch
         opened.commit(lambda state: [changes.open_epoch(epoch), *also(state)])
         opened.epoch = epoch
-        opened._log.forget_old_ends()
+        try:
+            if opened._log.take_over_late_ends():
+                opened.commit([])
+            opened._log.forget_old_ends()
+        except OSError as error:
+            raise storage_error(f"take over {directory.catalogue_path}", error) from error
         directory.announce(epoch)
         return opened
 
@@ -259,6 +264,7 @@ class Catalogue:
             self._fold_many_unflushed()
             try:
                 self._log.unflushed.flush(COMMIT)
+                self._log.ends.flush()
             except OSError as error:
                 raise storage_error(f"flush {self._directory.catalogue_path}", error) from error
 
@@ -334,6 +340,11 @@ class Catalogue:
         state = self._log.state
         wanted = operations(state) if callable(operations) else operations
         if self._owner and len(wanted) == 1 and wanted[0].get("op") == "end_transaction":
+            try:
+                if self._log.begin_ends(self.epoch):
+                    return 0
+            except OSError as error:
+                raise self._failed(error) from error
             if self._try_end(state, wanted[0], flush):
                 return state.number
         ends = self._log.ends
@@ -388,10 +399,13 @@ class Catalogue:
                 detail=f"refused, nothing was written: {detail_of(error)}"
             ) from error
         try:
-            if not self._log.write_end(self.epoch, end):
+            if not self._log.write_end(end):
                 return False
         except FileNotFoundError as error:
             self._catch_up()
+            known = self._log.state.ended.get(end.record.operation["number"])
+            if known is not None and self._log.state.last_end >= end.record.order:
+                return True  # the next owner has read it
             self._check_epoch()
             raise self._failed(error) from error
         except OSError as error:

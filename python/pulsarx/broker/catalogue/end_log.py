@@ -35,6 +35,7 @@ FILE_SIZE = 64 << 10
 _ALIGNMENT = 64
 _MARK = f"PULSARX {END.upper()} ".encode()
 _HEADER_SIZE_MAX = 200
+_READ_SIZE = 4096  # at first, of what a reader has not seen
 
 
 class EndRecord:
@@ -70,7 +71,7 @@ class EndLog:
 
     __slots__ = (
         "pending", "is_durable", "_files", "_path", "_folder_id", "_file", "_written", "_at",
-        "_seen", "_seen_at",
+        "_is_flushed", "_seen", "_seen_at", "_seen_order",
     )  # fmt: skip
 
     def __init__(
@@ -85,18 +86,23 @@ class EndLog:
         self._file = file
         self._written = ""  # the owner's
         self._at = 0  # where its next record goes
+        self._is_flushed = True  # what no commit has
         self._seen = (b"", b"")  # how it began, and went on, when it was read last
         self._seen_at = 0  # from where
+        self._seen_order = 0  # of the last record before that
 
     # Its owner ------------------------------------------------------------------------------------
 
-    def begin(self, epoch: int) -> None:
-        """Make the file, unless it is there."""
-        if not self._written:
-            path = self._file(ENDS, epoch)
-            self._files.create(path, bytes(FILE_SIZE), exclusive=False)
-            self._files.flush_directory(self._path)
-            self._written, self._at = path, 0
+    def begin(self, epoch: int) -> bool:
+        """Make the file, unless it is there; whether it was made just now: another owner may have
+        come before, who does not know of it."""
+        if self._written:
+            return False
+        path = self._file(ENDS, epoch)
+        self._files.create(path, bytes(FILE_SIZE), exclusive=False)
+        self._files.flush_directory(self._path)
+        self._written, self._at = path, 0
+        return True
 
     def encode(self, record: EndRecord) -> bytes:
         """Both copies of a record. ValueError, TypeError: JSON cannot say it."""
@@ -114,25 +120,38 @@ class EndLog:
         self._files.write_at(self._written, data, self._at, flush)
         self._files.read_at(self._written, 0, 1)  # the next owner takes its name away first
         self._at += len(data)
+        self._is_flushed = flush
 
     def take_back(self, data: bytes) -> bool:
         """Whether nothing is left of a record that could not be written."""
         empty = bytes(len(data))
         try:
-            self._files.write_at(self._written, empty, self._at, True)
-        except OSError:
-            pass  # nothing may be there
-        try:
-            found = self._files.read_at(self._written, self._at, len(data))
+            was_there = self._is_there(data)
+            try:
+                self._files.write_at(self._written, empty, self._at, True)
+            except OSError:
+                if was_there:  # so the device may have it, whatever is read here
+                    return False
+            return not self._is_there(data)
         except OSError:
             return False
-        # Both copies have to be gone; what an older record left says nothing.
-        return next(_records(self._folder_id, self._written, found), None) is None
+
+    def _is_there(self, data: bytes) -> bool:
+        """Whether a copy of a record is; what an older one left says nothing."""
+        found = self._files.read_at(self._written, self._at, len(data))
+        return next(_records(self._folder_id, self._written, found), None) is not None
+
+    def flush(self) -> None:
+        """Make durable what was written without a flush."""
+        if not self._is_flushed:
+            self._files.flush_file(self._written)
+            self._is_flushed = True
 
     def are_committed(self) -> None:
         """A commit has all of them, and is as durable."""
         self.pending, self.is_durable = [], False
         self._at = 0
+        self._is_flushed = True
 
     def remove(self) -> None:
         """Take the file away; for the owner's end, when a commit has what is in it."""
@@ -141,15 +160,25 @@ class EndLog:
             self._written = ""
 
     def take_over(self, names: list[str]) -> list[EndRecord]:
-        """Have no owner of before write any more; what is in their files, by order."""
+        """Have no owner of before write any more; what is in their files, by order. `keep` says
+        what counts of it."""
         for name in names:
             epoch = catalogue_file_number(ENDS, name)
             if epoch >= 0:
                 self._files.rename(self._file(ENDS, epoch), self._file(ENDED, epoch))
-        records = self.read([name.replace(f".{ENDS}", f".{ENDED}") for name in names])
-        self.pending = [each.operation for each in records]
-        self.is_durable = bool(records)
-        return records
+        return self.read([name.replace(f".{ENDS}", f".{ENDED}") for name in names])
+
+    def keep(self, records: list[EndRecord], order: int, names: list[str]) -> None:
+        """The next commit is to have those of the records, which were taken over, up to this order:
+        those behind one that a power cut took are void, so nobody may find them later."""
+        kept = [each for each in records if each.order <= order]
+        self.pending = [each.operation for each in kept]
+        self.is_durable = bool(kept)
+        if len(kept) < len(records):
+            for path in self._paths([name.replace(f".{ENDS}", f".{ENDED}") for name in names]):
+                for start, end, each in _records(self._folder_id, path, self._files.read(path)):
+                    if each.order > order:
+                        self._files.write_at(path, bytes(end - start), start, True)
 
     def forget_old(self, names: list[str]) -> None:
         """A commit has what is in the files of owners of before."""
@@ -170,7 +199,7 @@ class EndLog:
                 data = self._files.read(path)
             except FileNotFoundError:
                 continue  # a commit has what was in it
-            for _, each in _records(self._folder_id, path, data):
+            for *_, each in _records(self._folder_id, path, data):
                 found.setdefault(each.order, each)
         return [found[order] for order in sorted(found)]
 
@@ -196,7 +225,7 @@ class EndLog:
 
     def forget_seen(self) -> None:
         """Read all of it the next time."""
-        self._seen, self._seen_at = (b"", b""), 0
+        self._seen, self._seen_at, self._seen_order = (b"", b""), 0, 0
 
     def _look(self, path: str) -> tuple[bytes, bytes]:
         first = self._files.read_at(path, 0, _ALIGNMENT)
@@ -206,16 +235,23 @@ class EndLog:
         seen = self._look(path)
         if seen == self._seen:
             return []
-        start = self._seen_at if seen[0] == self._seen[0] else 0
-        data = self._files.read_at(path, start, FILE_SIZE - start)
-        found = sorted(_records(self._folder_id, path, data), key=_order)
-        if len(found) > 1 and found[-1][1].order == found[-2][1].order:
-            size = found[-1][0]
-            self._seen_at = start + size
-            self._seen = (seen[0] if start else data[:_ALIGNMENT], data[size : size + _ALIGNMENT])
-        else:  # both copies of a newer one come just now
-            self.forget_seen()
-        return [each for _, each in found]
+        start = order = 0
+        if seen[0] == self._seen[0]:  # else it is written from its beginning again
+            start, order = self._seen_at, self._seen_order
+        self.forget_seen()
+        size = _READ_SIZE
+        while True:
+            data = self._files.read_at(path, start, size)
+            found, end = _pairs(self._folder_id, path, data, order)
+            if len(data) < size or 0 <= end <= size - _ALIGNMENT:
+                break
+            size *= 8
+        if end < 0:  # one is damaged, or comes just now
+            return sorted((each for *_, each in _records(self._folder_id, path, data)), key=_order)
+        self._seen = (seen[0] if start else data[:_ALIGNMENT], data[end : end + _ALIGNMENT])
+        self._seen_at = start + end
+        self._seen_order = found[-1].order if found else order
+        return found
 
     def _paths(self, names: list[str]) -> list[str]:
         numbers = sorted(
@@ -227,33 +263,56 @@ class EndLog:
         return [self._file(kind, number) for number, kind in numbers]
 
 
-def _order(found: tuple[int, EndRecord]) -> tuple[int, int]:
-    return found[1].order, found[0]
+def _order(record: EndRecord) -> int:
+    return record.order
 
 
-def _records(folder_id: str, path: str, data: bytes) -> Iterator[tuple[int, EndRecord]]:
-    """Each copy that is whole: where it ends, and what it says. NewerFormatError."""
+def _pairs(folder_id: str, path: str, data: bytes, order: int) -> tuple[list[EndRecord], int]:
+    """The records after one of this order from the beginning of data on, and where they end; -1:
+    what is there is not whole. NewerFormatError."""
+    found: list[EndRecord] = []
+    at = 0
+    while True:
+        first = _record_at(folder_id, path, data, at)
+        if first is None:
+            return found, -1 if data.startswith(_MARK, at) else at
+        if first[1].order <= order:
+            return found, at  # of before the last commit
+        second = _record_at(folder_id, path, data, first[0])
+        if second is None or second[1].order != first[1].order:
+            return found, -1
+        found.append(first[1])
+        at, order = second[0], first[1].order
+
+
+def _records(folder_id: str, path: str, data: bytes) -> Iterator[tuple[int, int, EndRecord]]:
+    """Each copy that is whole: where it is, and what it says. NewerFormatError."""
     at = data.find(_MARK)
     while at >= 0:
-        following = at + 1
-        if at % _ALIGNMENT == 0:
-            header = data[at : at + _HEADER_SIZE_MAX].partition(b"\n")[0]
-            size = header.rpartition(b" size=")[2]
-            end = at + len(header) + 2 + (int(size) if size.isdigit() else 0)
-            try:
-                document, _ = catalogue_file_decode(END, folder_id, path, data[at:end])
-            except CatalogueError:
-                pass  # the other copy may be whole; it may be written just now
-            else:
-                following = end - end % -_ALIGNMENT
-                yield following, EndRecord.of_document(path, document)
-        at = data.find(_MARK, following)
+        found = _record_at(folder_id, path, data, at) if at % _ALIGNMENT == 0 else None
+        if found is not None:
+            yield at, *found
+        at = data.find(_MARK, at + 1 if found is None else found[0])
+
+
+def _record_at(folder_id: str, path: str, data: bytes, at: int) -> tuple[int, EndRecord] | None:
+    """The copy that begins here, and where it ends; None: none is whole. NewerFormatError."""
+    if not data.startswith(_MARK, at):
+        return None
+    header = data[at : at + _HEADER_SIZE_MAX].partition(b"\n")[0]
+    size = header.rpartition(b" size=")[2]
+    end = at + len(header) + 2 + (int(size) if size.isdigit() else 0)
+    try:
+        document, _ = catalogue_file_decode(END, folder_id, path, data[at:end])
+    except CatalogueError:
+        return None  # the other copy may be whole; it may be written just now
+    return end - end % -_ALIGNMENT, EndRecord.of_document(path, document)
 
 
 def end_log_fault(folder_id: str, path: str, data: bytes) -> str:
     """The fault of a file of ends of which one copy of each record can be read; "": none."""
     counts: dict[int, int] = {}
-    for _, each in _records(folder_id, path, data):
+    for *_, each in _records(folder_id, path, data):
         counts[each.order] = counts.get(each.order, 0) + 1
     last = max(counts, default=0)
     # The oldest may be written over in part, the newest be cut by a kill.

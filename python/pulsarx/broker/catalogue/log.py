@@ -16,7 +16,7 @@ from __future__ import annotations
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
 from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx.broker.catalogue.draft import CatalogueDraft
-from pulsarx.broker.catalogue.end_log import EndLog, EndRecord
+from pulsarx.broker.catalogue.end_log import ENDS, EndLog, EndRecord
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -188,6 +188,13 @@ class CatalogueLog:
 
     def catch_up(self) -> set[int]:
         """Read what was added since; the ids it used, as far as they can matter to this process."""
+        try:
+            return self._catch_up()
+        except BaseException:
+            self.ends.forget_seen()  # what was read may not be applied
+            raise
+
+    def _catch_up(self) -> set[int]:
         names = self._names()
         ends = self.ends.read_new(names)
         if ends:
@@ -196,19 +203,16 @@ class CatalogueLog:
         checkpoints = sorted(_numbers(CHECKPOINT, names))
         number = self.state.number
         last = max((*commits, *checkpoints), default=0)
-        if last == number:
-            self._apply_ends(self.state, ends)
-            return set()
         used: set[int] = set()
         # Below the older checkpoint commits are deleted, and one that a paused writer linked late
         # could stand in for a deleted one.
-        if last > number and not (len(checkpoints) > 1 and number < checkpoints[-2]):
+        if last >= number and not (len(checkpoints) > 1 and number < checkpoints[-2]):
             try:
                 for next_number in range(number + 1, last + 1):
                     used |= self._apply(
                         self.state, next_number, self._recent, self.unflushed.numbers
                     )
-                self._lost_from = 0  # another owner has set aside what was there
+                    self._lost_from = 0  # another owner has set aside what was there
                 self._apply_ends(self.state, ends)
                 return used
             except (CatalogueError, FileNotFoundError):
@@ -274,7 +278,13 @@ class CatalogueLog:
         record = EndRecord(as_read["order"], self.state.number, as_read, flush)
         return PreparedEnd(record, self.ends.encode(record))
 
-    def write_end(self, epoch: int, end: PreparedEnd) -> bool:
+    def begin_ends(self, epoch: int) -> bool:
+        """Make room for ends, before `write_end`; whether there was none: then whether another
+        owner has come is to be looked at once more. OSError: nothing was written."""
+        self.outcome_unknown = False
+        return self.ends.begin(epoch)
+
+    def write_end(self, end: PreparedEnd) -> bool:
         """Make it the next one, durably if it says so; False: there is no room for it, so a commit
         has to come. FileNotFoundError: another owner has come. OSError: as write."""
         self.outcome_unknown = False
@@ -283,14 +293,14 @@ class CatalogueLog:
         flush = end.record.flushed
         if flush:
             self.unflushed.flush(COMMIT)
-        self.ends.begin(epoch)
+        self.ends.pending.append(end.record.operation)  # there may be no memory for it
         try:
             self.ends.write(end.data, flush=flush)
-        except OSError:
+        except BaseException:
+            self.ends.pending.pop()
             self.outcome_unknown = True
             self.outcome_unknown = not self.ends.take_back(end.data)
             raise
-        self.ends.pending.append(end.record.operation)
         self.ends.is_durable = self.ends.is_durable or flush
         return True
 
@@ -329,7 +339,7 @@ class CatalogueLog:
         for name in names:
             if name.endswith(TEMPORARY_SUFFIX):
                 self._drop(f"{self._path}/{name}")
-        self._apply_ends(self.state, self.ends.take_over(names))
+        self._take_over_ends(names)
         announced = _numbers(UNFLUSHED, names)
         if not announced:
             return
@@ -352,6 +362,20 @@ class CatalogueLog:
                 pass  # they are flushed one by one, which needs no space
         self.unflushed.flush(COMMIT)
         self.unflushed.withdraw(list(announced))
+
+    def take_over_late_ends(self) -> bool:
+        """What an owner of before wrote that began its file late, when `take_over` had looked; the
+        commit that begins the epoch is there, so none begins one any more. Whether there is
+        something for a commit to say."""
+        names = self._names()
+        if _numbers(ENDS, names):
+            self._take_over_ends(names)
+        return bool(self.ends.pending)
+
+    def _take_over_ends(self, names: list[str]) -> None:
+        records = self.ends.take_over(names)
+        self._apply_ends(self.state, records)
+        self.ends.keep(records, self.state.last_end, names)
 
     def forget_old_ends(self) -> None:
         """A commit of this owner has what is in the files of the owners of before."""
@@ -538,7 +562,7 @@ class CatalogueLog:
                 continue
             lost = lost or each.order != state.last_end + 1 or each.behind > state.number
             if lost and each.flushed:
-                raise CatalogueError(
+                raise _Discontinuity(
                     detail=f"{self._path}: end {state.last_end + 1} of a transaction, which commit "
                     f"{each.behind} is behind or end {each.order} follows, is damaged or missing. "
                     f"Nothing was changed or deleted. Restore the catalogue from a backup, or "
