@@ -193,6 +193,19 @@ def test_commits_of_helpers_come_between(tmp_path: Path) -> None:
     directory.close()
 
 
+def test_closing_behind_a_commit_of_a_helper_leaves_no_file(tmp_path: Path) -> None:
+    directory, catalogue = opened(tmp_path)
+    end(catalogue, 0, flush=False)
+    helper = Catalogue.join(
+        DataDirectory.open(str(tmp_path), files=FILES, read_only=True), catalogue.epoch
+    )
+    helper.commit([{"op": "create_tenant", "tenant": "of-helper"}])
+    catalogue.close()
+    directory.close()
+    assert not list((tmp_path / "catalogue").glob("*.end*"))
+    assert ended(read_folder(tmp_path)) == [0]
+
+
 def test_an_owner_that_was_replaced_writes_none(tmp_path: Path) -> None:
     """It may have been stopped for so long that its lock was taken for one of a dead machine."""
     directory, catalogue = opened(tmp_path)

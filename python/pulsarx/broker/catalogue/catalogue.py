@@ -327,7 +327,7 @@ class Catalogue:
         owner does."""
         try:
             if self._log.ends.pending:
-                self._try_commit([], flush=True)
+                self.commit([])
             self._log.ends.remove()
         except (PulsarException, OSError) as error:
             life_log.info("%s: ends of transactions are committed by the next owner: %s",
