@@ -436,6 +436,8 @@ def test_flushing_makes_those_durable_that_were_not_flushed(tmp_path: Path) -> N
     for number in range(3):
         end(catalogue, number, flush=False)
     catalogue.flush()
+    catalogue.commit([{"op": "create_tenant", "tenant": "t"}], flush=False)
+    end(catalogue, 3, flush=False)
     leave(directory)
     files.power_cut(None)
     assert ended(read_folder(folder)) == [0, 1, 2]

@@ -145,7 +145,7 @@ class EndLog:
         """Make durable what was written without a flush."""
         if not self._is_flushed:
             self._files.flush_file(self._written)
-            self._is_flushed = True
+            self._is_flushed = self.is_durable = True
 
     def are_committed(self) -> None:
         """A commit has all of them, and is as durable."""
