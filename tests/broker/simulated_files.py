@@ -109,7 +109,7 @@ class SimulatedFiles(PlainFiles):
         super().rename(source, target)
         self._contents[target] = self._contents.pop(source)
         self._pending.append((target, True, self._contents[target]))
-        self._pending.append((source, False, None))
+        self._pending.append((source, False, self._contents[target]))
 
     def take_name(self, source: str, target: str) -> None:
         self._step("link", target)
@@ -146,7 +146,13 @@ class SimulatedFiles(PlainFiles):
         """Make the folder what may be left of it. None: no name that was not flushed is."""
         image = dict(self._durable)
         if chance is not None:
-            survivors = [change for change in self._pending if chance.random() < 0.5]
+            survivors = []
+            survives = False
+            for change in self._pending:
+                is_rest = not change[1] and change[2] is not None  # of a rename, which is one step
+                survives = survives if is_rest else chance.random() < 0.5
+                if survives:
+                    survivors.append(change)
             self._keep(image, survivors)
         shutil.rmtree(self.root)
         os.mkdir(self.root)

@@ -5,7 +5,7 @@ transaction alone.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +37,14 @@ class AbortedMessages:
         """A transaction was aborted; readers do not see its messages yet."""
         for ledger_id, first, end in runs:
             self._unpassed[ledger_id, first, end] = True
-        for ledger_id in {each[0] for each in runs}:
-            found = {(first, end) for each, first, end in runs if each == ledger_id}
-            # Readers look into the list that is there.
-            self._runs[ledger_id] = sorted(found.union(self._runs.get(ledger_id, ())))
+        # Readers look into the list that is there. It may hold thousands.
+        changed = {each[0]: list(self._runs.get(each[0], ())) for each in runs}
+        for ledger_id, first, end in runs:
+            known = changed[ledger_id]
+            at = bisect_left(known, (first, end))
+            if known[at : at + 1] != [(first, end)]:
+                known.insert(at, (first, end))
+        self._runs.update(changed)
 
     def all_passed(self) -> list[Run]:
         """The runs in front of all that open transactions hold back."""
