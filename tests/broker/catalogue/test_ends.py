@@ -376,6 +376,34 @@ def test_each_byte_may_be_damaged(tmp_path: Path) -> None:
         assert ended(found) == list(range(found.state.last_end))
 
 
+def test_what_is_written_over_in_part_is_no_damage(tmp_path: Path) -> None:
+    directory, catalogue = opened(tmp_path)
+    numbers = iter(range(MANY))
+    for count in (9, 5, 3, 2, 1, 4, 1):
+        for number in (next(numbers) for _ in range(count)):
+            catalogue.commit(
+                [
+                    changes.end_transaction(
+                        number,
+                        committed=True,
+                        order=number + 1,
+                        ended_ms=1,
+                        messages={},
+                        acknowledged=[[7, [[3, each, 1] for each in range(3 * count)], None]],
+                    )
+                ]
+            )
+            found = the_file(tmp_path).read_bytes()
+            assert not end_log.end_log_fault(directory.folder_id, "file", found)
+        create(catalogue, f"t{number}")
+    end(catalogue, next(numbers))
+    end(catalogue, next(numbers))
+    found = the_file(tmp_path).read_bytes()
+    damaged = found[:80] + b"?" + found[81:]
+    assert "damaged" in end_log.end_log_fault(directory.folder_id, "file", damaged)
+    directory.close()
+
+
 def test_what_is_lost_between_others_is_told(tmp_path: Path) -> None:
     data, _, third = three_ends(tmp_path)
     second = data.index(b'"order":2')

@@ -312,12 +312,14 @@ def _record_at(folder_id: str, path: str, data: bytes, at: int) -> tuple[int, En
 def end_log_fault(folder_id: str, path: str, data: bytes) -> str:
     """The fault of a file of ends of which one copy of each record can be read; "": none."""
     counts: dict[int, int] = {}
+    last = 0
     for *_, each in _records(folder_id, path, data):
-        counts[each.order] = counts.get(each.order, 0) + 1
-    last = max(counts, default=0)
-    # The oldest may be written over in part, the newest be cut by a kill.
+        if each.order < last:
+            break  # of before the last commit: the first of them may be written over in part
+        last = each.order
+        counts[last] = counts.get(last, 0) + 1
+    # The newest may be cut by a kill.
     single = [order for order, count in counts.items() if count == 1 and order != last]
-    newer = [order for order in single if order > min(counts)]
-    if newer:
-        return f"{path}: one of two copies of end {newer[0]} is damaged. The other one is read"
+    if single:
+        return f"{path}: one of two copies of end {single[0]} is damaged. The other one is read"
     return ""
