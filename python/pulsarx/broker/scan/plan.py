@@ -417,6 +417,8 @@ class Planner:
         # The start first: the end moves on while topics are written to.
         first = self.resolve(start, fail_on_data_loss=fail_on_data_loss)
         last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
+        # What was aborted in front of that may be in the catalogue for less time than this look.
+        self._broker.refresh_if_changed()
         pieces = []
         for tail in self._tails:
             begin, stop = first.get(tail.name, BEGINNING), last.get(tail.name, BEGINNING)
