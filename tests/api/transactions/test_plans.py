@@ -22,16 +22,15 @@ def test_a_plan_beside_the_owner_leaves_out_what_is_aborted_while_it_looks(
     producer.send(b"0")
     broker = ReadOnlyBroker(str(folder))
     planner = Planner(broker, "t")
-    resolve = Planner.resolve
+    end_of = Planner._end_of
 
-    def aborting(planner: Planner, *given: Any, **options: Any) -> Any:
-        if options.get("complete"):
-            transaction = client.new_transaction()
-            producer.send(b"aborted", transaction=transaction)
-            transaction.abort()
-            producer.send(b"1")
-        return resolve(planner, *given, **options)
+    def aborting(planner: Planner, *given: Any) -> Any:
+        transaction = client.new_transaction()
+        producer.send(b"aborted", transaction=transaction)
+        transaction.abort()
+        producer.send(b"1")
+        return end_of(planner, *given)
 
-    monkeypatch.setattr(Planner, "resolve", aborting)
+    monkeypatch.setattr(Planner, "_end_of", aborting)
     assert [each.message_count for each in planner.plan()] == [1, 1]
     broker.close()

@@ -364,9 +364,9 @@ class CatalogueLog:
         self.unflushed.withdraw(list(announced))
 
     def take_over_late_ends(self) -> bool:
-        """What an owner of before wrote that began its file late, when `take_over` had looked; the
-        commit that begins the epoch is there, so none begins one any more. Whether there is
-        something for a commit to say."""
+        """Take over what an owner of before wrote that began its file late, when `take_over` had
+        looked: the commit that begins the epoch is there, so none begins one any more. Whether
+        there is something for a commit to say."""
         names = self._names()
         if _numbers(ENDS, names):
             self._take_over_ends(names)
