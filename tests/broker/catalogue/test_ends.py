@@ -326,9 +326,7 @@ def test_one_that_is_half_there_is_read_later(tmp_path: Path, commit: bool) -> N
     directory.close()
 
 
-def test_a_reader_reads_what_is_new_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_reads_what_is_new_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory, catalogue = opened(tmp_path, checkpoint_interval=10**6)
     reader = read_folder(tmp_path)
     for number in range(300):
