@@ -25,7 +25,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "instructions.json"
 RISE_MAX = 1.03
-CALLS = 2000
+CALLS = 1000
 TURNS = 2
 MANY = 100  # messages a list
 MARK = "getppid"  # the function of libc whose entry ends a part

@@ -482,6 +482,13 @@ def test_a_message_has_the_calls_of_ours() -> None:
     assert [name for name in calls if not hasattr(ClusterMessage, name)] == []
 
 
+def test_lists_of_messages_are_looked_at_at_once() -> None:
+    messages = [_message(b"a", partition_key="k"), _message(b"b")]
+    assert ClusterMessage.payloads(messages) == pulsarx.Message.payloads(messages) == [b"a", b"b"]
+    assert ClusterMessage.keys(messages) == ["k", ""]
+    assert ClusterMessage.ids(messages) == [each.message_id() for each in messages]
+
+
 def test_a_message_tells_what_it_holds() -> None:
     message = _message(
         b"text", properties={"a": "b"}, partition_key="k", ordering_key="o", event_timestamp=5

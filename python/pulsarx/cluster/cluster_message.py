@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.message.encryption_context import EncryptionKey
+from pulsarx._pycore.message.message import Message
 from pulsarx.cluster import official
 from pulsarx.enumerations import CompressionType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pulsarx.message_id import MessageId
@@ -53,6 +54,21 @@ class ClusterMessage:
     """A message that was received from a cluster. Any thread may call; it never changes."""
 
     __slots__ = ("_note_id", "_reader", "native")
+
+    @staticmethod
+    def payloads(messages: Iterable[Any]) -> list[bytes]:
+        """The payloads of messages that were received together."""
+        return Message.payloads(messages)
+
+    @staticmethod
+    def ids(messages: Iterable[Any]) -> list[MessageId]:
+        """Their ids."""
+        return Message.ids(messages)
+
+    @staticmethod
+    def keys(messages: Iterable[Any]) -> list[str]:
+        """Their keys."""
+        return Message.keys(messages)
 
     def __init__(
         self,

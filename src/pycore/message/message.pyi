@@ -28,7 +28,7 @@ class Message(Generic[T]):
 
         Example:
             messages = consumer.receive_many(1000, timeout_millis=1000)
-            lines = Message.payloads(messages)
+            lines = pulsarx.Message.payloads(messages)
         """
     @staticmethod
     def ids(messages: Iterable[Message[Any]]) -> list[MessageId]:

@@ -70,7 +70,7 @@ cdef class Message:
 
         Example:
             messages = consumer.receive_many(1000, timeout_millis=1000)
-            lines = Message.payloads(messages)
+            lines = pulsarx.Message.payloads(messages)
         """
         cdef list given = messages if type(messages) is list else list(messages)
         cdef list found = []
