@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from peers.peer import Peer, Talker, chunks
@@ -42,17 +43,15 @@ class PulsarX(Peer):
             self.batching.send_many(chunk)
 
     def consume_each(self, count: int) -> None:
-        receive, acknowledge = self.consumer.receive, self.consumer.acknowledge
-        for _ in range(count):
-            message = receive()
+        acknowledge = self.consumer.acknowledge
+        for message in islice(self.consumer, count):
             message.data()
             acknowledge(message)
 
     def consume_batch(self, count: int) -> None:
         while count > 0:
             messages = self.consumer.receive_many(min(count, self.batch))
-            for message in messages:
-                message.data()
+            pulsarx.Message.payloads(messages)
             self.consumer.acknowledge_many(messages)
             count -= len(messages)
 
