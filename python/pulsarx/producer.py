@@ -102,7 +102,8 @@ class Producer(Typed[T]):
 
         Durability:
             When it returns the message is on the device with durability `sync`, and written with
-            `interval` and `os`: a kill does not lose it.
+            `interval` and `os`: a kill does not lose it. In a transaction it is written, and
+            on the device when that is committed at the latest.
 
         Example:
             message_id = producer.send(b"one", {"source": "shop"}, partition_key="ada")

@@ -1,0 +1,52 @@
+"""Backups and salvaged folders have transactions as their readers see them at that moment."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pulsarx
+from pulsarx import InitialPosition, MessageId, backups
+
+
+def read(folder: Path) -> tuple[list[bytes], list[bytes]]:
+    """What a new reader, and the subscription, see of it."""
+    with pulsarx.Client(folder) as client:
+        reader = client.create_reader("t", MessageId.earliest)
+        consumer = client.subscribe("in", "s")
+        found = reader.read_many(100, 0), consumer.receive_many(100, 0)
+        return [each.data() for each in found[0]], [each.data() for each in found[1]]
+
+
+@pytest.mark.parametrize("how", ["backup", "salvage"])
+def test_ends_that_no_commit_has_yet_are_in_it(tmp_path: Path, how: str) -> None:
+    """The owner writes them behind the last commit, in place."""
+    folder = tmp_path / "data"
+    with pulsarx.Client(folder) as client:
+        client.create_producer("in").send_many([b"a", b"b", b"c"])
+        consumer = client.subscribe("in", "s", initial_position=InitialPosition.Earliest)
+        a, b, c = consumer.receive_many(3, 5000)
+        producer = client.create_producer("t")
+        producer.send(b"plain")
+        with client.new_transaction() as transaction:
+            producer.send(b"committed", transaction=transaction)
+            consumer.acknowledge(a, transaction=transaction)
+        aborted, left = client.new_transaction(), client.new_transaction()
+        producer.send(b"aborted", transaction=aborted)
+        consumer.acknowledge(b, transaction=aborted)
+        aborted.abort()
+        producer.send(b"open", transaction=left)
+        consumer.acknowledge(c, transaction=left)
+        assert list((folder / "catalogue").glob("*.ends"))
+        if how == "backup":
+            backups.backup(folder, tmp_path / "copy")
+            assert not backups.check(tmp_path / "copy").damage
+        else:  # of what a kill would leave now
+            ignored = shutil.ignore_patterns("control.sock")
+            shutil.copytree(folder, tmp_path / "killed", ignore=ignored)
+            backups.salvage(tmp_path / "killed", tmp_path / "copy")
+        left.commit()
+    assert read(tmp_path / "copy") == ([b"plain", b"committed"], [b"b", b"c"])
+    assert read(folder) == ([b"plain", b"committed", b"open"], [b"b"])
