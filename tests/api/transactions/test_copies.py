@@ -1,4 +1,4 @@
-"""Backups and salvaged folders have transactions as their readers see them at that moment."""
+"""Backups, salvaged folders and offloaded ledgers have transactions as their readers see them at that moment."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from offload_steps import Store, ids_and_values, offloaded
 
 import pulsarx
-from pulsarx import InitialPosition, MessageId, backups
+from pulsarx import InitialPosition, ManualClock, MessageId, backups
+from pulsarx.testing import inspect
 
 
 def read(folder: Path) -> tuple[list[bytes], list[bytes]]:
@@ -50,3 +52,30 @@ def test_ends_that_no_commit_has_yet_are_in_it(tmp_path: Path, how: str) -> None
         left.commit()
     assert read(tmp_path / "copy") == ([b"plain", b"committed"], [b"b", b"c"])
     assert read(folder) == ([b"plain", b"committed", b"open"], [b"b"])
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_what_is_held_back_is_not_offloaded_and_what_was_aborted_is_passed_over(
+    tmp_path: Path, end: str
+) -> None:
+    store, clock = Store(tmp_path / "data", tmp_path / "store"), ManualClock()
+    with store.open(clock) as client:
+        client.admin.namespaces.set_retention("public/default", -1, -1)
+        producer = client.create_producer("t")
+        transaction = client.new_transaction(timeout_millis=3_600_000)
+        wanted = []
+        for number in range(35):
+            is_in = number >= 12 and number % 2 == 0
+            producer.send(b"%d" % number, transaction=transaction if is_in else None)
+            if not is_in or end == "commit":
+                wanted.append(b"%d" % number)
+        offloaded(client, clock)
+        assert len(store.objects()) == 1  # the ledger in front of its first message
+        assert [value for _, value in ids_and_values(client)] == [b"%d" % at for at in range(12)]
+        getattr(transaction, end)()
+        inspect(client).settle()
+        offloaded(client, clock)
+        assert len(store.objects()) >= 3
+        assert [value for _, value in ids_and_values(client)] == wanted
+    with store.open(clock) as client:
+        assert [value for _, value in ids_and_values(client)] == wanted
