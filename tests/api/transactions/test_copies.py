@@ -1,4 +1,4 @@
-"""Backups, salvaged folders and offloaded ledgers have transactions as their readers see them at that moment."""
+"""Backups, salvaged folders and offloaded ledgers have transactions as readers see them then."""
 
 from __future__ import annotations
 
