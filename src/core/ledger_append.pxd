@@ -32,6 +32,17 @@ publish_on_flush: the file and its directory entry are on the device when this r
 NO_SPACE, IO (self.error): nothing is left behind, ledger_append_free need not be called. NO_MEMORY.
 """
 
+cdef int ledger_append_reopen(LedgerAppend* self, const LedgerSettings* settings,
+                              const uint8_t* base, uint64_t end) noexcept nogil
+"""Open a ledger that its owner left open, to be held back and sealed: it is FENCED, and readers see
+nothing of it until ledger_append_switch. base: its mapping, whole up to end, which is behind its
+last entry. Of the settings, those of a new file are not looked at. self stays where it is until
+ledger_append_free.
+
+CORRUPT, TRUNCATED: an entry is not where it was. IO (self.error), NO_MEMORY. Then the file is as it
+was, ledger_append_free need not be called.
+"""
+
 cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
 """Prepare space for the next size bytes now, in this thread. NO_SPACE: nothing was changed."""
 

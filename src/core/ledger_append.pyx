@@ -19,6 +19,7 @@ from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_name cimport LEDGER_NAME_OFFSET, LEDGER_NAME_RECORD_SIZE
 from pulsarx._core.ledger_prepare cimport *
+from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_frame
 from pulsarx._core.ledger_seal cimport ledger_seal_write
 from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX, LEDGER_HEADER_SIZE
@@ -79,8 +80,7 @@ cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexce
     return error
 
 
-cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil:
-    cdef int error
+cdef void settings_take(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil:
     memset(self, 0, sizeof(LedgerAppend))
     self.fd = -1
     self.memory = settings.path == NULL
@@ -91,6 +91,20 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
     self.zero_space = settings.zero_space
     self.published = settings.published
     self.topic_event = settings.topic_event
+
+
+cdef void locks_make(LedgerAppend* self) noexcept nogil:
+    ledger_index_init(<LedgerIndex*>self.index)
+    pthread_mutex_init(&self.append_mutex, NULL)
+    pthread_mutex_init(&self.flush_mutex, NULL)
+    self.end = LEDGER_HEADER_SIZE
+    self.durable_end = LEDGER_HEADER_SIZE
+    self.held_end = UINT64_MAX
+
+
+cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil:
+    cdef int error
+    settings_take(self, settings)
     if self.memory:
         error = file_open_memory(&self.fd)
     else:
@@ -113,15 +127,63 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
         self.state = LEDGER_CLOSED
         ledger_note_error(self, error)
         return status_of(error)
-    ledger_index_init(<LedgerIndex*>self.index)
-    pthread_mutex_init(&self.append_mutex, NULL)
-    pthread_mutex_init(&self.flush_mutex, NULL)
-    self.end = LEDGER_HEADER_SIZE
-    self.durable_end = LEDGER_HEADER_SIZE
-    self.held_end = UINT64_MAX
+    locks_make(self)
     atomic_store_u32(&self.state, LEDGER_OPEN)
     ledger_publish(self, self.end, 0, 0)
     return STATUS_OK
+
+
+cdef int entries_note(LedgerAppend* self, const uint8_t* base, uint64_t end) noexcept nogil:
+    """Count and index the entries that a file has already."""
+    cdef LedgerHeader header
+    cdef LedgerRead read
+    cdef EntryFrame frame
+    cdef int status = ledger_header_decode(base, end, &header)
+    if status != STATUS_OK:
+        return status
+    self.seed = header.seed
+    memset(&read, 0, sizeof(read))
+    read.base = base
+    read.mapped_size = end
+    read.seed = self.seed
+    while self.end < end:
+        status = ledger_read_frame(&read, self.end, end, &frame)
+        if status != STATUS_OK:
+            return status
+        if frame.entry_id != self.entry_count or frame.first_message != self.message_count:
+            return STATUS_CORRUPT
+        append_note(self, &frame, base + self.end, self.end,
+                    self.end + entry_frame_span(frame.entry_size))
+    return STATUS_OK if self.end == end else STATUS_CORRUPT
+
+
+cdef int ledger_append_reopen(LedgerAppend* self, const LedgerSettings* settings,
+                              const uint8_t* base, uint64_t end) noexcept nogil:
+    cdef int status
+    cdef int error
+    settings_take(self, settings)
+    error = file_open(settings.path, FILE_WRITE, &self.fd)
+    if error:
+        ledger_note_error(self, error)
+        return status_of(error)
+    self.index = malloc(sizeof(LedgerIndex))
+    if self.index == NULL or ledger_prepare_nothing(self):
+        file_close(self.fd)
+        free(self.index)
+        self.index = NULL
+        self.fd = -1
+        self.state = LEDGER_CLOSED
+        return STATUS_NO_MEMORY
+    locks_make(self)
+    self.held_end = LEDGER_HEADER_SIZE
+    ledger_publish(self, LEDGER_HEADER_SIZE, 0, 0)
+    status = entries_note(self, base, end)
+    atomic_store_u32(&self.state, LEDGER_FENCED if status == STATUS_OK else LEDGER_CLOSED)
+    if status != STATUS_OK:
+        file_close(self.fd)
+        self.fd = -1
+        ledger_append_free(self)
+    return status
 
 
 cdef int append_refusal(LedgerAppend* self) noexcept nogil:

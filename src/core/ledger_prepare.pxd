@@ -31,6 +31,9 @@ cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil
 """Make self.preparer and the first step of the new file, header block included but not written.
 errno."""
 
+cdef int ledger_prepare_nothing(LedgerAppend* self) noexcept nogil
+"""Make self.preparer of a file to which nothing is added. errno."""
+
 cdef int ledger_prepare_room(LedgerAppend* self, uint64_t end) noexcept nogil
 """Have space up to end, or an errno with nothing changed. Called with append_mutex held."""
 

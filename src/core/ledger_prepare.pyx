@@ -114,15 +114,24 @@ cdef void ask_later(LedgerAppend* self, LedgerPreparer* preparer, uint64_t step)
         atomic_store_u64(&preparer.ask_at, prepared - step // 2)
 
 
-cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil:
+cdef int ledger_prepare_nothing(LedgerAppend* self) noexcept nogil:
     cdef LedgerPreparer* preparer = <LedgerPreparer*>calloc(1, sizeof(LedgerPreparer))
-    cdef uint64_t first = LEDGER_STEP_MIN
-    cdef int error
     if preparer == NULL:
         return ENOMEM
     pthread_mutex_init(&preparer.mutex, NULL)
     preparer.ledger = self
+    atomic_store_u64(&preparer.ask_at, UINT64_MAX)
     self.preparer = preparer
+    return 0
+
+
+cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil:
+    cdef LedgerPreparer* preparer
+    cdef uint64_t first = LEDGER_STEP_MIN
+    cdef int error = ledger_prepare_nothing(self)
+    if error:
+        return error
+    preparer = <LedgerPreparer*>self.preparer
     error = file_allocate(self.fd, 0, first)
     if error == ENOSPC or error == EDQUOT or error == EFBIG:
         first = LEDGER_HEADER_SIZE

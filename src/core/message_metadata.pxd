@@ -55,6 +55,17 @@ cdef void message_metadata_encode(const MessageMetadata* metadata,
                                   ByteWriter* writer) noexcept nogil
 cdef int message_metadata_decode(const uint8_t* data, uint32_t size,
                                  MessageMetadata* metadata) noexcept nogil
+cdef bint message_metadata_transaction(const uint8_t* data, uint32_t size, uint64_t* most,
+                                      uint64_t* least) noexcept nogil
+"""The id of the transaction that encoded metadata name, as a client of a network writes it; False:
+they name none, or no whole one."""
+
+cdef enum:
+    TRANSACTION_ID_SIZE_MAX = 24     # two tags and two numbers
+
+cdef uint32_t transaction_id_encode(uint64_t most, uint64_t least, uint8_t* room) noexcept nogil
+"""Write both fields of the id of a transaction; their size."""
+
 cdef int replicate_to_next(ByteReader* reader, const uint8_t** field,
                            uint32_t* field_size) noexcept nogil
 """Go to the next field 7, as encode takes it. reader: started over the encoded metadata.

@@ -11,8 +11,8 @@
       9  varint   uncompressed_size                     28  varint   total_chunk_msg_size
      11  varint   num_messages_in_batch                 29  varint   chunk_id
      12  varint   event_time                            30  varint   null_partition_key
-     13  block    encryption_keys (seen, not read)
-     16  block    schema_version
+     13  block    encryption_keys (seen, not read)      22  varint   txnid_least_bits (on request)
+     16  block    schema_version                        23  varint   txnid_most_bits (on request)
      17  varint   partition_key_b64_encoded
 
 Fields 13, 14 and 15 say how the payload is encrypted; pycore reads them, where it is decrypted.
@@ -26,7 +26,8 @@ from pulsarx._core.byte_reader cimport (
     byte_reader_u32_be, byte_reader_varint,
 )
 from pulsarx._core.byte_writer cimport (
-    ByteWriter, byte_writer_block, byte_writer_bytes, byte_writer_varint, varint_size,
+    ByteWriter, byte_writer_block, byte_writer_bytes, byte_writer_start, byte_writer_varint,
+    varint_size,
 )
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.invariant cimport invariant
@@ -52,6 +53,8 @@ cdef enum:
     FIELD_ORDERING_KEY = 18
     FIELD_DELIVER_AT = 19
     FIELD_MARKER_TYPE = 20
+    FIELD_TRANSACTION_LEAST = 22
+    FIELD_TRANSACTION_MOST = 23
     FIELD_HIGHEST_SEQUENCE_ID = 24
     FIELD_NULL_VALUE = 25
     FIELD_UUID = 26
@@ -308,6 +311,36 @@ cdef int replicate_to_next(ByteReader* reader, const uint8_t** field,
             field_size[0] = <uint32_t>(reader.at - start)
             return STATUS_OK
     return STATUS_END
+
+
+cdef bint message_metadata_transaction(const uint8_t* data, uint32_t size, uint64_t* most,
+                                      uint64_t* least) noexcept nogil:
+    cdef ByteReader reader
+    cdef uint32_t tag = 0
+    cdef uint32_t found = 0
+    cdef int status = STATUS_OK
+    byte_reader_start(&reader, data, size)
+    while status == STATUS_OK and byte_reader_left(&reader):
+        status = proto_field_tag(&reader, &tag)
+        if status != STATUS_OK:
+            return False
+        if tag == FIELD_TRANSACTION_LEAST << 3 | WIRE_VARINT:
+            status = byte_reader_varint(&reader, least)
+            found |= 1
+        elif tag == FIELD_TRANSACTION_MOST << 3 | WIRE_VARINT:
+            status = byte_reader_varint(&reader, most)
+            found |= 2
+        else:
+            status = proto_field_skip(&reader, tag)
+    return status == STATUS_OK and found == 3
+
+
+cdef uint32_t transaction_id_encode(uint64_t most, uint64_t least, uint8_t* room) noexcept nogil:
+    cdef ByteWriter writer
+    byte_writer_start(&writer, room, TRANSACTION_ID_SIZE_MAX)
+    write_number(&writer, FIELD_TRANSACTION_LEAST, least)
+    write_number(&writer, FIELD_TRANSACTION_MOST, most)
+    return <uint32_t>(writer.at - room)
 
 
 cdef inline uint32_t peek_magic(const ByteReader* reader) noexcept nogil:

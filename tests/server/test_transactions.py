@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from peer import Peer, Told, batch, entry, names, serving
+from peer import Peer, batch, entry, names, serving
 from served import Served
 from signing import SECRET_TEXT, token
 from speaker import Speaker
 from support.waiting import wait_until
+from transacting import MINUTE_MS, begin, end, opened_producer, seen, send
 
 import pulsarx
 from pulsarx.access import AccessSettings
@@ -24,42 +25,6 @@ from pulsarx.wire.frames import frame_encode
 COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 NOT_STORED = 2
 NOT_ALLOWED, NO_COORDINATOR, INVALID_STATUS, NOT_FOUND = 22, 20, 21, 24
-MINUTE_MS = 60_000
-
-
-def begin(peer: Peer, timeout_ms: int = MINUTE_MS, **values: Any) -> int:
-    """Open a transaction; its number."""
-    (told,) = peer.say("NEW_TXN", request_id=1, timeout_ms=timeout_ms, **values)
-    assert told[0] == "NEW_TXN_RESPONSE"
-    assert told[1]["error"] is None, told
-    assert told[1]["most"] == 0
-    least: int = told[1]["least"]
-    return least
-
-
-def end(peer: Peer, number: int, action: int) -> int | None:
-    """End a transaction; the code of the answer."""
-    (told,) = peer.say("END_TXN", request_id=2, least=number, most=0, action=action)
-    assert (told[0], told[1]["least"], told[1]["most"]) == ("END_TXN_RESPONSE", number, 0)
-    error: int | None = told[1]["error"]
-    return error
-
-
-def send(peer: Peer, data: bytes, number: int | None, sequence_id: int = 1) -> Told:
-    ids = {} if number is None else {"transaction_least": number, "transaction_most": 0}
-    (told,) = peer.say("SEND", data, producer_id=0, sequence_id=sequence_id, **ids)
-    return told
-
-
-def opened_producer(peer: Peer, **values: Any) -> None:
-    (told,) = peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, **values)
-    assert told[0] == "PRODUCER_SUCCESS"
-
-
-def seen(client: pulsarx.Client, topic: str = "t") -> list[bytes]:
-    """What a reader sees of a topic."""
-    with client.create_reader(topic, pulsarx.MessageId.earliest) as reader:
-        return [each.data() for each in reader.read_many(100, 0)]
 
 
 # Finding the coordinator --------------------------------------------------------------------------
@@ -405,29 +370,6 @@ def test_one_without_a_timeout_is_over_at_once(
     broker = inspect(clocked_client).broker
     wait_until(lambda: broker.runtime.transactions.find(number) is None)
     assert end(peer, number, COMMIT) == INVALID_STATUS
-    server.close()
-
-
-def test_those_of_a_network_are_aborted_when_the_owner_closes(
-    open_client: Callable[..., pulsarx.Client],
-) -> None:
-    client = open_client()
-    server = serving(client)
-    peer = Peer(server)
-    peer.connect()
-    number = begin(peer)
-    opened_producer(peer)
-    send(peer, entry(b"a"), number)
-    send(peer, entry(b"plain"), None, 2)
-    server.close()
-    client.close()
-    client = open_client()
-    assert seen(client) == [b"plain"]
-    server = serving(client)
-    other = Peer(server)
-    other.connect()
-    assert end(other, number, COMMIT) == INVALID_STATUS
-    assert begin(other) > number
     server.close()
 
 

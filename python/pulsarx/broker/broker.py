@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.system_topics import ChangeEvents
     from pulsarx.broker.topics.topic_directory import TopicDirectory
+    from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
     from pulsarx.topic_name import TopicName
 
 
@@ -116,6 +117,10 @@ class Broker:
             self.post(partial(self._finish_deletions, left))
         if self.catalogue.state.change_events and not brief:
             self.post(self._tell_left_changes)
+        if self.runtime.left_transactions:
+            from pulsarx.broker.transactions.taking_up import take_up
+
+            take_up(self.runtime, partial(self.topic, create=False))
 
     def permissions_have_changed(self) -> None:
         """Roles may do more or less than before. Durable already."""
@@ -251,8 +256,8 @@ class Broker:
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
         transactions = runtime.transactions_if_any
-        if transactions is not None:  # those of a network, whose clients go on elsewhere
-            failure = attempt(partial(transactions.abort_all, _all)) or failure
+        if transactions is not None:
+            failure = attempt(partial(transactions.abort_all, _ends_here)) or failure
             failure = attempt(transactions.settle) or failure
         if self._topics is not None:
             self._topics.compaction_monitor.close()
@@ -269,7 +274,7 @@ class Broker:
             from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
 
             fetched_ledgers.forget(self.directory.path)
-        for step in (self.catalogue.close, self.directory.close):
+        for step in (runtime.close_transactions, self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
         runtime.ends.close_file()
         if failure is not None:
@@ -282,8 +287,8 @@ class Broker:
             self._topics.abandon()
 
 
-def _all(_: object) -> bool:
-    return True
+def _ends_here(transaction: BrokerTransaction) -> bool:
+    return not transaction.goes_on
 
 
 def _as_left(settings: BrokerSettings, folder: DataDirectory) -> BrokerSettings:

@@ -160,6 +160,9 @@ if TYPE_CHECKING:
             """Bytes, entries and messages of an open ledger that are published; zeros when it is
             unknown."""
 
+        def left_transactions(self) -> dict[int, Any]:
+            """That an owner which is gone left open, and the next one goes on with, by number."""
+
     class OpenFolder(Protocol):
         """An opened folder: of a broker that owns it, or read beside its owner."""
 

@@ -100,6 +100,23 @@ class ReadOnlyBroker:
         except errors.PulsarException:
             return (0, 0, 0)  # there is no such file, or it has no such slot
 
+    def left_transactions(self) -> dict[int, Any]:
+        """The transactions that an owner which is gone has left open, and the next one goes on
+        with, by number. Those that the owner there is has open itself do not matter."""
+        state = self.catalogue.state
+        if not state.next_transaction:
+            return {}
+        from pulsarx.broker.transactions.transaction_log import read_left
+
+        path, folder_id, now_ms = self.directory.catalogue_path, self.directory.folder_id, wall_ms()
+        # The next owner's log begins with them before it removes the one of before.
+        for epoch in (state.epoch, state.epoch - 1):
+            left = read_left(self.files, path, folder_id, epoch)
+            going_on = {n: each for n, each in left.items() if not each.is_over(now_ms)}
+            if going_on:
+                return going_on
+        return {}
+
     def cursor_names(self, cursor_id: int) -> tuple[list[str], bool]:
         """The names of a cursor's files; and whether there are certainly no others, for their
         folder may have changed once more in the moment of its last change."""

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.memory_directory import MemoryDirectory, MemoryFiles
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
     from pulsarx.broker.transactions.coordinator import TransactionCoordinator
+    from pulsarx.broker.transactions.transaction_log import LeftTransaction, TransactionLog
     from pulsarx.clock import Clock, SystemClock
     from pulsarx.processes.owner.arrivals import Arrivals
     from pulsarx.randomness import Randomness
@@ -170,6 +172,11 @@ class BrokerRuntime:
         self.catalogue: Catalogue = Catalogue.open(directory, log=log, also=self._made_at_opening)
         if any(topic.ledgers for topic in self.catalogue.state.topics.values()):
             directory.check_mounted()
+        self._lock = Lock()
+        self._transaction_log: TransactionLog | None = None
+        # That the owner before has left open, by topic and number; while they are taken up.
+        self.taken_up: dict[str, dict[int, BrokerTransaction]] = {}
+        self.left_transactions: dict[int, LeftTransaction] = self._take_over_transactions()
         self.ends: Any = self._open_ends()
         self._forget_ends()
         # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
@@ -194,7 +201,6 @@ class BrokerRuntime:
         self._cursors: CursorListing | None = None
         self._schemas: SchemaRegistry | None = None
         self._transactions: TransactionCoordinator | None = None
-        self._lock = Lock()
         self._producer_count = 0
         self.damage_count: int = 0  # damaged places that were met since the folder was opened
         # Other processes look, when they have a new owner, what the last one stored of theirs.
@@ -235,6 +241,13 @@ class BrokerRuntime:
         if path is None:
             return PublishedEnds.memory(epoch)
         return with_reserve(self.files, lambda: PublishedEnds.create(path, epoch))
+
+    def _take_over_transactions(self) -> dict[int, LeftTransaction]:
+        if not self.catalogue.state.next_transaction or self.directory.ends_path is None:
+            return {}
+        from pulsarx.broker.transactions.taking_up import take_over_log
+
+        return take_over_log(self)
 
     def _forget_ends(self) -> None:
         """Forget the ends that dead owners published, but for ledgers that are to be recovered."""
@@ -335,6 +348,24 @@ class BrokerRuntime:
 
                 self._transactions = TransactionCoordinator(self)
             return self._transactions
+
+    @property
+    def transaction_log(self) -> TransactionLog:
+        """Made with the first transaction that outlives its owner."""
+        with self._lock:
+            if self._transaction_log is None:
+                from pulsarx.broker.transactions.transaction_log import TransactionLog
+
+                at = self.directory
+                self._transaction_log = TransactionLog(
+                    at.files, at.catalogue_path, at.folder_id, self.catalogue.epoch
+                )
+            return self._transaction_log
+
+    def close_transactions(self) -> None:
+        """Nothing more is noted of those that go on. Behind the closing of their topics."""
+        if self._transaction_log is not None:
+            self._transaction_log.close(flushed=self.durability != "os")
 
     @property
     def transactions_if_any(self) -> TransactionCoordinator | None:

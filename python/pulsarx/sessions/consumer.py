@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.compacted_view import CompactedView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
-    from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
+    from pulsarx.broker.transactions.served_transaction import ServedTransaction
     from pulsarx.sessions.context import SessionContext
 
 _PLACES_MAX = 10_000  # entries whose place is remembered; others are looked up
@@ -215,7 +215,7 @@ class SessionConsumer(EntryConsumer):
         self,
         kind: int,
         ids: list[dict[str, Any]],
-        transaction: BrokerTransaction | None = None,
+        transaction: ServedTransaction | None = None,
     ) -> None:
         """NotAllowedError: the topic never had such a message. AlreadyClosed: the subscription was
         moved. TransactionConflict, NotAllowedError: nothing of it is acknowledged in the
@@ -241,11 +241,15 @@ class SessionConsumer(EntryConsumer):
             self._require_unmoved()
             if kind != CUMULATIVE:
                 self.acknowledge_many(_Runs(runs), transaction)
+                if transaction is not None:
+                    transaction.acknowledged(self.subscription, runs)
                 return
             for each in ids:
                 target = _last_acknowledged(each)
                 if target is not None:
                     self.acknowledge_cumulative(target, transaction)
+                    if transaction is not None:
+                        transaction.acknowledged(self.subscription, [])
 
     def _require_unmoved(self) -> None:
         if self._is_behind:

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.transactions.served_transaction import ServedTransaction
     from pulsarx.options.consumer_policies import KeySharedPolicy
     from pulsarx.sessions.context import SessionContext
-    from pulsarx.sessions.served_transaction import ServedTransaction
     from pulsarx.sessions.topic_answers import Require
 
     Values = dict[str, Any]

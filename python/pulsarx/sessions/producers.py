@@ -12,6 +12,7 @@ from pulsarx._pycore.wire.hot_commands import receipt_encode
 from pulsarx.access.access import Access
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
+from pulsarx.broker.transactions.served_transaction import ServedTransaction
 from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.ground.attempt import attempt
 from pulsarx.letters.letter_topic import subscribe_initially
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.open_transactions import TransactionCore
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.sessions.context import SessionContext
-    from pulsarx.sessions.served_transaction import ServedTransaction
     from pulsarx.sessions.topic_answers import Require
 
     Values = dict[str, Any]
@@ -336,6 +336,8 @@ class SessionProducers:
         try:
             # Its ids say whose it is, whatever its metadata say: Go's are without, or another's.
             transaction = self.transaction_of(values)
+            if isinstance(transaction, ServedTransaction):
+                entry = transaction.joining_entry(producer.topic.name, entry)
         except Exception as error:
             producer.refuse(answer, error)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.transactions.broker_transaction import COORDINATOR
-from pulsarx.sessions.served_transaction import ServedTransaction
+from pulsarx.broker.transactions.served_transaction import ServedTransaction
 from pulsarx.wire import commands
 from pulsarx.wire.server_errors import NO_COORDINATOR, NOT_ALLOWED, code_of, message_of
 

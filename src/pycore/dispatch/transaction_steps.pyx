@@ -276,6 +276,47 @@ def apply_acks(SubscriptionCore core not None, dict data not None) -> None:
     dispatcher.settle()
 
 
+def take_up_acks(SubscriptionCore core not None, object transaction not None,
+                 list individual not None, list cumulative) -> None:
+    """Have acknowledgements pending in a transaction that goes on, as transaction_acks answers
+    them, before anything is delivered. What is acknowledged since is left out. Takes the mutex."""
+    cdef TransactionAcks acks = transaction_join(core, transaction)
+    cdef AckTracker tracker = core.tracker
+    cdef uint64_t ledger_id
+    cdef uint64_t first
+    cdef uint64_t count
+    cdef uint64_t message
+    cdef tuple collision = None
+    mutex_lock(&core.mutex)
+    try:
+        if cumulative is not None:
+            core.transacted.add_through(acks, tracker, cumulative[0], cumulative[1])
+        for ledger_id, first, count in individual:
+            for message in range(first, first + count):
+                if collision is None and not tracker.is_acknowledged(ledger_id, message):
+                    collision = core.transacted.add(acks, tracker, [(ledger_id, message, 1)])
+    finally:
+        mutex_unlock(&core.mutex)
+    if collision is not None:
+        raise errors.TransactionConflict(
+            detail=f"take up transaction {transaction}: message {collision[1]} of ledger "
+            f"{collision[0]} is acknowledged in another one, too")
+
+
+def transaction_through(SubscriptionCore core not None, object transaction not None) -> object:
+    """[ledger id, message] up to which a transaction acknowledges here, that one not; None: it has
+    no cumulative acknowledgement. Takes the mutex."""
+    cdef TransactionAcks acks
+    mutex_lock(&core.mutex)
+    try:
+        acks = core.transacted.find(transaction) if core.transacted is not None else None
+        if acks is None or not core.transacted.has_through(acks, core.tracker):
+            return None
+        return [acks.through_ledger, acks.through_end]
+    finally:
+        mutex_unlock(&core.mutex)
+
+
 # With the mutex held ------------------------------------------------------------------------------
 
 cdef int pending_runs(SubscriptionCore core, Dispatcher dispatcher, TransactionAcks acks,

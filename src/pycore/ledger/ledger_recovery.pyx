@@ -9,7 +9,10 @@ from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader, ledger_head
 from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame, entry_frame_span
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_frame, ledger_read_pass
 from pulsarx._core.ledger_recover cimport *
-from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
+from pulsarx._core.message_metadata cimport (
+    EntryParts, entry_decode, message_metadata_transaction,
+)
 from pulsarx._core.status cimport *
 from pulsarx._pycore.ledger.ledger_summary cimport LedgerSummary, ledger_summary
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -117,6 +120,7 @@ cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn
         ledger_recover_scan(self.c_recover, header, unborn, base, size, published)
     self.c_recover.headless = headless
     self.transacted = []
+    self.named = []
     if self.c_recover.has_transactions:
         find_transacted(self, base, size)
     return self
@@ -140,12 +144,36 @@ cdef int find_transacted(LedgerRecovery self, const uint8_t* base, uint64_t size
         offset += entry_frame_span(frame.entry_size)
         if not frame.flags & ENTRY_TRANSACTION:
             continue
+        named_append(self.named, base + offset - entry_frame_span(frame.entry_size), &frame)
         if run is not None and run[1] == frame.first_message:
             run[1] += frame.message_count
         else:
             run = [frame.first_message, frame.first_message + frame.message_count]
             self.transacted.append(run)
     return 0
+
+
+cdef int named_append(list named, const uint8_t* at, const EntryFrame* frame) except -1:
+    cdef uint64_t number = 0
+    cdef uint64_t first = frame.first_message
+    cdef uint64_t end = first + frame.message_count
+    if not entry_transaction(at, frame, &number):
+        return 0
+    if named and named[len(named) - 1][0] == number and named[len(named) - 1][2] == first:
+        named[len(named) - 1][2] = end
+    else:
+        named.append([number, first, end])
+    return 0
+
+
+cdef bint entry_transaction(const uint8_t* at, const EntryFrame* frame,
+                            uint64_t* number) noexcept nogil:
+    cdef EntryParts parts
+    cdef uint64_t coordinator = 1
+    if entry_decode(at + ENTRY_FRAME_SIZE, frame.entry_size, False, &parts) != STATUS_OK:
+        return False
+    return message_metadata_transaction(parts.encoded_metadata, parts.encoded_metadata_size,
+                                        &coordinator, number) and coordinator == 0
 
 
 def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:

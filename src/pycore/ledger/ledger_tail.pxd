@@ -80,6 +80,9 @@ cdef class LedgerTail:
     cdef int hold(self, LedgerWriter writer) except -1
     """Readers see nothing of the empty ledger that follows."""
 
+    cdef int hold_reopened(self, LedgerWriter writer) except -1
+    """Readers see nothing of a ledger that was left open and is not appended to any more."""
+
     cdef list held_writers(self)
     """The ledgers of which readers do not see all, by their ids."""
 

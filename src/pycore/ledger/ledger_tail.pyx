@@ -168,6 +168,12 @@ cdef class LedgerTail:
         ledger_append_hold_all(&writer.c_ledger)
         return 0
 
+    cdef int hold_reopened(self, LedgerWriter writer) except -1:
+        self.attach(writer)
+        self.held.append(writer)
+        self.newest_id = writer.ledger_id
+        return 0
+
     cdef list held_writers(self):
         cdef LedgerWriter writer = self.writer
         if writer is not None and writer not in self.held:
@@ -226,6 +232,10 @@ cdef class LedgerTail:
         cdef LedgerWriter prepared = self.prepared
         self.prepared = None
         return prepared
+
+    def held_ledgers(self) -> list:
+        """The writers of the ledgers of which readers do not see all, by their ids."""
+        return list(self.held_writers())
 
     def entries_held(self) -> bool:
         """Whether readers do not see all that is stored, as transactions are open."""

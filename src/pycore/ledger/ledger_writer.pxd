@@ -24,4 +24,5 @@ cdef class LedgerWriter:
     cdef int follow(self, LedgerWriter full) except -1
     """Become what takes the entries behind the last one of a fenced ledger."""
 
+    cdef int c_begin(self) except -1
     cdef int c_raise(self, int status, object what) except -1

@@ -1,4 +1,4 @@
-"""LedgerWriter: create, append, flush, seal, map, close; and what happens to it in a forked
+"""LedgerWriter: create, reopen, append, flush, seal, map, close; and what happens to it in a forked
 child."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -99,7 +99,6 @@ cdef class LedgerWriter:
         file does not say whose it is. flushed_later: the caller calls flush_sealed, and a power cut
         before may take the file. first_index: of the topic's messages, that of its first one.
         """
-        global LIVE_COUNT
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
         cdef bytes name
@@ -139,13 +138,51 @@ cdef class LedgerWriter:
         if status != STATUS_OK:
             slots.c_start(slot, 0)
             self.c_raise(status, "create")
+        self.c_begin()
+        return self
+
+    @staticmethod
+    def reopen(file: LedgerFile, end: int, *, size_max: int, publish_on_flush: bool,
+               slots: PublishedEnds, slot: int, first_index: int) -> LedgerWriter:
+        """Open a ledger that its owner left open, to be held back and sealed. Nothing is appended
+        to it, and readers see nothing of it until OpenTransactions shows it.
+
+        file: mapped, and whole up to end, which is behind its last entry.
+        """
+        cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
+        cdef LedgerSettings settings
+        cdef bytes name = os.fsencode(file.path)
+        cdef uint64_t stop = end
+        cdef int status
+        memset(&settings, 0, sizeof(settings))
+        settings.path = name
+        settings.size_max = max(<uint64_t>size_max, stop)
+        settings.first_index = first_index
+        settings.publish_on_flush = publish_on_flush
+        settings.published = slots.c_slot(slot)
+        self.ledger_id = file.ledger_id
+        self.path = file.path
+        self.slots = slots
+        self.slot = slot
+        slots.c_start(slot, self.ledger_id)
+        with nogil:
+            status = ledger_append_reopen(&self.c_ledger, &settings, file.c_read.base, stop)
+        if status != STATUS_OK:
+            slots.c_start(slot, 0)
+            self.c_raise(status, "reopen")
+        self.c_begin()
+        return self
+
+    cdef int c_begin(self) except -1:
+        """The core has the file open."""
+        global LIVE_COUNT
         self.c_born = True
         self.append_index = AppendIndex.__new__(AppendIndex)
         self.append_index.c_index = <LedgerIndex*>self.c_ledger.index
         live_reserve()
         LIVE[LIVE_COUNT] = <void*>self
         LIVE_COUNT += 1
-        return self
+        return 0
 
     cdef int c_raise(self, int status, object what) except -1:
         cdef int error = 0

@@ -6,10 +6,15 @@ from libc.stdlib cimport free, malloc, realloc
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u64
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame, entry_frame_span
 from pulsarx._core.ledger_append cimport LedgerHold, ledger_append_switch
+from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_frame
+from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.ledger.ledger_recovery cimport entry_transaction
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
@@ -192,6 +197,35 @@ cdef class OpenTransactions:
             del self.parts[transaction]
         mutex_unlock(&self.mutex)
         return 0
+
+    def take_up(self, LedgerWriter writer not None, LedgerFile file not None,
+                dict transactions not None) -> None:
+        """Note the messages that a reopened ledger has of these, by their numbers. Ledgers are
+        taken up in the order of their ids; readers see nothing of them before `show`."""
+        cdef TransactionCore transaction
+        cdef LedgerRead read = file.c_read
+        cdef EntryFrame frame
+        cdef uint64_t at = LEDGER_HEADER_SIZE
+        cdef uint64_t end = writer.end
+        cdef uint64_t number = 0
+        self.tail.hold_reopened(writer)
+        while at < end and ledger_read_frame(&read, at, end, &frame) == STATUS_OK:
+            if frame.flags & ENTRY_TRANSACTION and entry_transaction(read.base + at, &frame,
+                                                                     &number):
+                transaction = transactions.get(number)
+                if transaction is not None:
+                    self.enter(transaction)
+                    self.note(transaction, writer, at, &frame)
+                    self.leave(transaction)
+            at += entry_frame_span(frame.entry_size)
+
+    def show(self) -> None:
+        """Let readers see what no open transaction holds back."""
+        mutex_lock(&self.mutex)
+        try:
+            switch_all([self], None, False)
+        finally:
+            mutex_unlock(&self.mutex)
 
     def messages(self, TransactionCore transaction not None) -> list[list[int]]:
         """(ledger id, first message, message behind the last) of its messages here, ascending; of a

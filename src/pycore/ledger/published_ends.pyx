@@ -144,7 +144,8 @@ cdef class PublishedEnds:
         cdef int error
         if self.free:
             return self.free.pop()
-        while self.c_next < self.c_count and self.c_slots[self.c_next].left_ledger_id:
+        while self.c_next < self.c_count and (self.c_slots[self.c_next].left_ledger_id
+                                              or self.c_slots[self.c_next].ledger_id):
             self.c_next += 1
         slot = self.c_next
         if slot >= SLOT_COUNT_MAX:
@@ -167,7 +168,8 @@ cdef class PublishedEnds:
         atomic_store_u64(&at.ledger_id, 0)
         atomic_store_u64(&at.state, PUBLISHED_FREE)
         wait_event_wake(&at.event)
-        self.free.append(slot)
+        if slot < self.c_next:           # else `allocate` comes to it
+            self.free.append(slot)
 
     cdef int c_start(self, uint64_t slot, uint64_t ledger_id) except -1:
         """The slot is this ledger's from here on, still empty. The id last: it makes the rest
@@ -195,6 +197,11 @@ cdef class PublishedEnds:
     def left_ids(self) -> list[int]:
         """The ledgers of which earlier owners left an end."""
         return list(self.left_slots)
+
+    def take_left(self, ledger_id: int) -> int:
+        """The slot that a ledger had of an earlier owner, to be started for it once more; 0: it is
+        not known."""
+        return self.left_slots.pop(ledger_id, 0)
 
     def forget_left(self, ledger_id: int) -> None:
         """The ledger is recovered, or gone: its slot is free."""

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pulsarx._pycore.ground.clock_core import ClockCore
@@ -45,6 +45,8 @@ class ProducerSequences:
     def row(self) -> list[Any]:
         """Return what a snapshot keeps; in the form of the arguments, without the counter."""
 
+    def end_transaction(self, transaction: Any, committed: bool) -> None: ...
+
 def read_sequences(
     tail: LedgerTail,
     topic_name: str,
@@ -57,3 +59,16 @@ def read_sequences(
 ) -> tuple[int, list[str]]:
     """Read the entries from a position on and note their sequence ids in known, by the name of
     their producer. How many entries were read, and what could not be."""
+
+def read_held(
+    writer: Any,
+    offset: int,
+    tail: LedgerTail,
+    transactions: Mapping[int, Any],
+    known: dict[str, ProducerSequences],
+    counter: EntryCounter,
+    decompress: Callable[[int, bytes, int, int], bytes],
+    limit: int,
+) -> list[tuple[str, Any]]:
+    """Like read_sequences, of what readers do not see of a ledger yet, from an offset on.
+    transactions: those that go on, by number. The (name, transaction) of what is of those."""

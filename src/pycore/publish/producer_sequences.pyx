@@ -10,13 +10,19 @@ from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.single_metadata cimport (
     METADATA_BATCH, METADATA_ENCRYPTED, SingleMetadata, single_metadata_decode,
 )
+from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame, entry_frame_span
+from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_frame
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_reader cimport (
     READ_DAMAGE, READ_ENTRY, READ_NOTHING, LedgerReader,
 )
+from pulsarx._pycore.ledger.ledger_recovery cimport entry_transaction
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, LedgerTail
+from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
 
 # So many ids are known apart of each name. What belongs together are batches of one flush, which
@@ -165,6 +171,10 @@ cdef class ProducerSequences:
             detail=f"send a message with sequence id {sequence_id}: transaction {other} is open, "
             "which has stored it, or one behind it; send it again when that has ended")
 
+    def end_transaction(self, transaction, bint committed) -> None:
+        """See leave; no producer has it."""
+        self.leave(transaction, committed)
+
     cdef int leave(self, object transaction, bint committed) except -1:
         cdef ProducerSequences settled = self.settled
         cdef int64_t stored = self.stored
@@ -275,10 +285,55 @@ cdef bint is_whole(dict chunks, str name, EntryParts* parts) except -1:
     return True
 
 
+def read_held(LedgerWriter writer not None, offset, LedgerTail tail not None,
+              dict transactions not None, dict known not None, EntryCounter counter not None,
+              decompress, limit) -> list[tuple]:
+    """Like read_sequences, of what readers do not see of a ledger yet, from an offset on.
+    transactions: those that go on, by number. The (name, transaction) of what is of those."""
+    cdef LedgerFile file = writer.map()
+    cdef LedgerRead read = file.c_read
+    cdef EntryFrame frame
+    cdef EntryParts parts
+    cdef ProducerSequences found
+    cdef uint64_t at = offset
+    cdef uint64_t end = writer.end
+    cdef uint64_t number = 0
+    cdef uint64_t size
+    cdef dict senders = {}
+    while at < end and ledger_read_frame(&read, at, end, &frame) == STATUS_OK:
+        size = entry_frame_span(frame.entry_size)
+        transaction = None
+        if frame.flags & ENTRY_TRANSACTION:
+            if entry_transaction(read.base + at, &frame, &number):
+                transaction = transactions.get(number)
+            if transaction is None and tail.hides(writer.ledger_id, frame.first_message):
+                at += size
+                continue
+        if entry_decode(read.base + at + ENTRY_FRAME_SIZE, frame.entry_size, False,
+                        &parts) == STATUS_OK:
+            name = (<bytes>parts.metadata.producer_name[:parts.metadata.producer_name_size]).decode(
+                "utf-8", "surrogateescape")
+            found = known.get(name)
+            if found is None:
+                found = known[name] = ProducerSequences(counter)
+            if transaction is not None:
+                senders[name, transaction] = True
+            note_entry(found, &parts, frame.publish_time_ms, False, decompress, limit, transaction)
+        at += size
+    return list(senders)
+
+
+cdef int note_found(ProducerSequences known, object transaction, int64_t last, list ids,
+                    bint more_follow, int64_t publish_ms) except -1:
+    if transaction is None:
+        return known.note_read(last, ids, more_follow, publish_ms)
+    return known.note_within(transaction, last, ids, more_follow, publish_ms)
+
+
 cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_ms, bint lacks,
-                    decompress, uint32_t limit) except -1:
+                    decompress, uint32_t limit, object transaction=None) except -1:
     """batch_encode says how entries that belong together are marked. lacks: there may be messages
-    of lower ids that are not stored."""
+    of lower ids that are not stored. transaction: an open one that it is of."""
     cdef int64_t sequence_id = <int64_t>parts.metadata.sequence_id
     cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
     cdef list ids
@@ -286,18 +341,19 @@ cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_
         if parts.metadata.chunk_count > 1 and (
                 parts.metadata.chunk_id + 1 < parts.metadata.chunk_count):
             return 0                     # the message is stored with its last chunk
-        return known.note_read(sequence_id, [sequence_id], lacks or highest != 0, publish_ms)
+        return note_found(known, transaction, sequence_id, [sequence_id], lacks or highest != 0,
+                          publish_ms)
     if highest != 0:
         if lacks or known.seen is not None and highest < known.stored:
-            return known.note_read(highest, batch_sequence_ids(parts, decompress, limit) or [
-                sequence_id, highest], lacks, publish_ms)
-        return known.note_read(max(highest, sequence_id), None, False, publish_ms)
+            return note_found(known, transaction, highest, batch_sequence_ids(
+                parts, decompress, limit) or [sequence_id, highest], lacks, publish_ms)
+        return note_found(known, transaction, max(highest, sequence_id), None, False, publish_ms)
     ids = batch_sequence_ids(parts, decompress, limit)
     if not ids:
         # Encrypted: of those before it nothing is known, so that none is taken for a duplicate.
-        return known.note_read(sequence_id, [sequence_id],
-                               lacks or parts.metadata.flags & METADATA_ENCRYPTED != 0, publish_ms)
-    return known.note_read(max(ids), ids, lacks or is_of_many(ids), publish_ms)
+        return note_found(known, transaction, sequence_id, [sequence_id],
+                          lacks or parts.metadata.flags & METADATA_ENCRYPTED != 0, publish_ms)
+    return note_found(known, transaction, max(ids), ids, lacks or is_of_many(ids), publish_ms)
 
 
 cdef bint is_of_many(list ids) except -1:

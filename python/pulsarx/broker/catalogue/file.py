@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 COMMIT = "commit"
 CHECKPOINT = "checkpoint"
 END = "end"  # a record of end_log
+TRANSACTIONS = "transactions"  # a row of transaction_log
 SEQUENCES = "sequences"  # of topics/deduplication
 TEMPORARY_SUFFIX = ".tmp"
 # What errors advise where files of the catalogue cannot be read.
 SALVAGE = "make a new folder of what is whole: run pulsarx salvage FOLDER TARGET"
-_VERSIONS = {COMMIT: "1", CHECKPOINT: "2", SEQUENCES: "1", END: "1"}
+_VERSIONS = {COMMIT: "1", CHECKPOINT: "2", SEQUENCES: "1", END: "1", TRANSACTIONS: "1"}
 _WITH_TRANSACTIONS = "3"  # of a checkpoint: earlier programs would lose them
 _READ = {
     COMMIT: ("1",),
     CHECKPOINT: ("1", "2", _WITH_TRANSACTIONS),
     SEQUENCES: ("1",),
     END: ("1",),
+    TRANSACTIONS: ("1",),
 }
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200

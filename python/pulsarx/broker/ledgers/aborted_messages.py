@@ -127,10 +127,10 @@ class AbortedByCatalogue:
         return True
 
 
-def kept_runs(record: TopicRecord) -> Runs:
+def kept_runs(record: TopicRecord, written: dict[int, int]) -> Runs:
     """The aborted messages of a topic that is opened, without those that a power cut took: nobody
-    flushes them for an abort."""
-    counts = {each.ledger_id: each.message_count for each in record.ledgers}
+    flushes them for an abort. written: the messages of ledgers that are not sealed."""
+    counts = {each.ledger_id: each.message_count for each in record.ledgers} | written
     return {
         each: [[first, min(end, counts[each])] for first, end in runs if first < counts[each]]
         for each, runs in record.aborted.items()

@@ -61,12 +61,23 @@ class LedgerIndexes:
             found = 0 if record is None else record.removed_index
         for each in ledgers[at:end]:
             # One that has another one behind it does not grow.
-            found = max(found, self._said(each)) + self._ledgers.published_counts(each)[1]
+            writer = self._writers.get(each.ledger_id) if each is not ledgers[-1] else None
+            count = self._ledgers.published_counts(each)[1] if writer is None else (
+                writer.message_count  # of which transactions may hold back some
+            )  # fmt: skip
+            found = max(found, self._said(each)) + count
         return found
 
     def end(self) -> int:
-        """The index that the next message gets, of those that are published."""
+        """The index behind the last message that is published."""
         return self.first(END)
+
+    def following(self) -> int:
+        """The index of the first message of a ledger that is made now, behind all that is
+        stored."""
+        ledgers = self._ledgers.ledgers()
+        writer = self._writers.get(ledgers[-1].ledger_id) if ledgers else None
+        return self.end() if writer is None else int(writer.first_index + writer.message_count)
 
     def _said(self, ledger: LedgerRecord) -> int:
         """The index of its first message as it is known without the others; -1: it is not."""

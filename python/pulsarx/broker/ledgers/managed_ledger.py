@@ -45,6 +45,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     open_ledger,
     published_messages,
 )
+from pulsarx.broker.ledgers.reopened_ledger import reopened
 from pulsarx.broker.ledgers.unflushed_ledgers import UnflushedLedgers
 from pulsarx.broker.ledgers.written_name import written_name
 from pulsarx.broker.topics.topic_gone import TopicGone
@@ -120,7 +121,8 @@ class ManagedLedger(LedgerList):
         # Sealed and compacted ones that no file holds.
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
-        self._unsealed: tuple[LedgerWriter, ...] = ()  # their seal failed
+        # Their seal failed, or waits until no transaction holds them back.
+        self._unsealed: tuple[LedgerWriter, ...] = ()
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
@@ -146,12 +148,15 @@ class ManagedLedger(LedgerList):
         for ledger in listed:
             if ledger.state != "sealed":
                 self._recover(ledger)
+        if self._writers:
+            self.tail.transactions.show()
         record = self.record()
         # Called when a transaction has ended, with what subscriptions are to pass over since.
         self.passed_over: Callable[[list[Run]], object] | None = None
         self._aborted: AbortedMessages | None = None
         if record is not None and record.aborted:  # of few topics
-            self._aborted = AbortedMessages(self, kept_runs(record))
+            written = {each: writer.message_count for each, writer in self._writers.items()}
+            self._aborted = AbortedMessages(self, kept_runs(record, written))
         # Whatever has a greater id came since this was opened.
         self._opened_at = record.removed_ledger_id if record else 0
         if listed:
@@ -488,7 +493,7 @@ class ManagedLedger(LedgerList):
             runtime.catalogue.refresh()
             runtime.directory.set_aside(path)
         # Of a prepared one it follows when the one in front of it is full.
-        first_index = self.indexes.end() if addition is changes.add_ledger else 0
+        first_index = self.indexes.following() if addition is changes.add_ledger else 0
         slot = runtime.ends.allocate()
         try:
             writer = LedgerWriter.create(
@@ -633,8 +638,8 @@ class ManagedLedger(LedgerList):
         self.runtime.ends.release(writer.slot)
 
     def _recover(self, ledger: LedgerRecord) -> None:
-        """Seal a ledger that was open when its owner died, or prepared; one without an entry
-        goes. It is never appended to again."""
+        """Seal a ledger that was open when its owner died, or prepared, unless transactions that go
+        on hold it back; one without an entry goes. It is never appended to again."""
         path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             return  # memory does not outlive its owner
@@ -655,6 +660,11 @@ class ManagedLedger(LedgerList):
         if recovery is not None and recovery.entry_count:
             report_recovery(self.name, ledger.ledger_id, recovery, known)
             self.runtime.note_damage(len(recovery.damage))
+            writer = reopened(self, ledger, path, recovery, is_behind=bool(self._unsealed))
+            if writer is not None:
+                self._writers[ledger.ledger_id] = writer
+                self._unsealed += (writer,)
+                return
             files = self.runtime.files
             summary = with_reserve(files, lambda: seal_recovered(path, recovery), SEALING_LEAVES)
             file = open_ledger(path, ledger, self.runtime.directory.folder_id)

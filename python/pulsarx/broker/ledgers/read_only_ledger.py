@@ -3,13 +3,14 @@ else."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
-from pulsarx.broker.ledgers.aborted_messages import AbortedByCatalogue
+from pulsarx.broker.ledgers.aborted_messages import AbortedByCatalogue, in_runs
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_indexes import LedgerIndexes
 from pulsarx.broker.ledgers.ledger_list import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
+    from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery
     from pulsarx._pycore.ledger.published_ends import PublishedEnds
     from pulsarx._pycore.message.message_id import MessageId
     from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
@@ -47,7 +49,7 @@ POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 class _Recovered:
     """How far a ledger was whole. ends: of the owner that was seen to live then; None: of none."""
 
-    __slots__ = ("ends", "entries", "messages", "span", "transacted")
+    __slots__ = ("ends", "entries", "is_held", "messages", "span", "transacted")
 
     def __init__(
         self,
@@ -56,8 +58,10 @@ class _Recovered:
         messages: int,
         ends: PublishedEnds | None,
         transacted: list[list[int]],
+        is_held: bool,
     ) -> None:
         self.span = span
+        self.is_held = is_held  # by transactions that the next owner goes on with
         self.transacted = transacted  # messages of transactions: first, and behind the last
         self.entries, self.messages = entries, messages
         self.ends = ends
@@ -105,7 +109,18 @@ class ReadOnlyLedger(LedgerList):
                 self.tail.poll_ms = 0
 
     def ledgers(self) -> list[LedgerRecord]:
-        """Without the last one while that is prepared and not in use."""
+        """Without the last one while that is prepared and not in use, and without what lies behind
+        transactions that the next owner goes on with."""
+        listed = self._used_ledgers()
+        for at, each in enumerate(listed) if self.catalogue.state.next_transaction else ():
+            if each.state == "sealed" or self._is_published(each):
+                continue
+            with suppress(LedgerTrimmed, errors.CorruptDataError):
+                if self._recover(each).is_held:
+                    return listed[: at + 1]
+        return listed
+
+    def _used_ledgers(self) -> list[LedgerRecord]:
         listed = super().ledgers()
         if not listed or listed[-1].state != LEDGER_PREPARED:
             return listed
@@ -135,6 +150,8 @@ class ReadOnlyLedger(LedgerList):
         self, current: LedgerSpan | None, passed_ledger_id: int, offset: int, defers: bool = False
     ) -> LedgerSpan | None:
         look = partial(super().span_after, current, passed_ledger_id, offset, defers)
+        if current is not None and self._is_held(current.ledger_id):
+            self.broker.refresh()  # whoever goes on with the transactions has it growing by now
         if current is not None and current.is_growing:
             # Its slot goes to another ledger only after the catalogue knows it as sealed.
             self.broker.refresh()
@@ -329,10 +346,37 @@ class ReadOnlyLedger(LedgerList):
             recovery = file.recover(known)
             entries = max(recovery.entry_count, known[1])
             messages = max(recovery.message_count, known[2])
-            span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end, entries, messages)
-            found = _Recovered(span, entries, messages, ends, recovery.transacted)
+            end = recovery.end
+            held = self._held_end(ledger, file, recovery)
+            if held is not None:
+                end, entries, messages = held
+            span = LedgerSpan.sealed(ledger.ledger_id, file, end, entries, messages)
+            found = _Recovered(span, entries, messages, ends, recovery.transacted, held is not None)
             self._recovered[ledger.ledger_id] = found
         return found
+
+    def _held_end(
+        self, ledger: LedgerRecord, file: LedgerFile, recovery: LedgerRecovery
+    ) -> tuple[int, int, int] | None:
+        """The end, entries and messages in front of transactions that the next owner goes on with;
+        None: there are none."""
+        left = self.broker.left_transactions() if recovery.named else {}
+        if not left:
+            return None
+        record = self.record()
+        ended = [] if record is None else record.committed.get(ledger.ledger_id, [])
+        ended = [*ended, *([] if record is None else record.aborted.get(ledger.ledger_id, []))]
+        open_ones = [each[1] for each in recovery.named if each[0] in left]
+        first = next((each for each in open_ones if not in_runs(sorted(ended), each)), None)
+        if first is None:
+            return None
+        offset = file.find_message(first, recovery.end)
+        frame = file.frame(offset, recovery.end)
+        return None if frame is None else (offset, frame["entry_id"], frame["first_message"])
+
+    def _is_held(self, ledger_id: int) -> bool:
+        found = self._recovered.get(ledger_id)
+        return found is not None and found.is_held
 
     def _known_recovery(self, ledger: LedgerRecord) -> _Recovered | None:
         """The result of an earlier _recover. It is forgotten once an owner may have appended since,
@@ -347,6 +391,7 @@ class ReadOnlyLedger(LedgerList):
             # Behind the looks at its slot, which goes to another one when it is sealed.
             and self._is_still_open(ledger)
             and found.ends is self.broker.ends
+            and not (found.is_held and not self.broker.left_transactions())
         ):
             return found
         self._forget_recovery(ledger.ledger_id)

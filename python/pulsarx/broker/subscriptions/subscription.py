@@ -27,7 +27,9 @@ from pulsarx._pycore.dispatch.transaction_steps import (
     commit_transaction,
     open_transaction,
     reopen_transaction,
+    take_up_acks,
     transaction_acks,
+    transaction_through,
 )
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
@@ -638,6 +640,19 @@ class Subscription:
     def reopen_transaction(self, transaction: object) -> None:
         """Nothing came of its end: it may acknowledge more here."""
         reopen_transaction(self.core, transaction)
+
+    def transaction_through(self, transaction: object) -> list[int] | None:
+        """The value that `cumulative` of transaction_acks has now; the transaction may add
+        more."""
+        found: list[int] | None = transaction_through(self.core, transaction)
+        return found
+
+    def take_up_acks(
+        self, transaction: object, individual: list[list[int]], cumulative: list[int] | None
+    ) -> None:
+        """Have acknowledgements of a transaction pending that the owner before has left open, in
+        the form of transaction_acks, before anything is delivered."""
+        take_up_acks(self.core, transaction, individual, cumulative)
 
     def apply_acks(self, data: dict[str, Any]) -> None:
         """Acknowledge what transaction_acks answered: of a record that may be applied already."""

@@ -20,9 +20,11 @@ from contextlib import suppress
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ground.locks import RLock
+from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.producer_sequences import (
     EntryCounter,
     ProducerSequences,
+    read_held,
     read_sequences,
 )
 from pulsarx.broker.catalogue.file import (
@@ -37,12 +39,13 @@ from pulsarx.compression import decompress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from logging import Logger
 
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.producer_registry import ProducerRegistry
+    from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
 
 FOLDER = "deduplication"
 # A snapshot takes at most one part of so many of the time; recovery reads what came meanwhile.
@@ -59,15 +62,14 @@ class Deduplication:
         topic: str,
         topic_id: int,
         ledger: ManagedLedger,
-        open_names: Callable[[], set[str]],
+        producers: ProducerRegistry,
     ) -> None:
-        """Reads the snapshot, and what the topic holds behind it. open_names: of the producers that
-        are there."""
+        """Reads the snapshot, and what the topic holds behind it. producers: that are there."""
         options = runtime.options
         self._runtime = runtime
         self._topic = topic
         self._ledger = ledger
-        self._open_names = open_names
+        self._present = producers
         self._lock = RLock()  # of what follows
         self._counter = EntryCounter(
             runtime.clock,
@@ -85,6 +87,9 @@ class Deduplication:
         self._path = snapshot_path(runtime, topic_id)
         self._load()
         self.catch_up()
+        going_on = runtime.taken_up.get(topic)
+        if going_on:
+            self._read_held(going_on)
 
     def _load(self) -> None:
         if self._path is None:
@@ -135,6 +140,31 @@ class Deduplication:
             for text in damage:
                 logger().error("%s: %s", self._topic, text)
 
+    def _read_held(self, going_on: dict[int, BrokerTransaction]) -> None:
+        """Read the entries that transactions hold back which the owner before has left open."""
+        for writer in self._ledger.tail.held_ledgers():
+            senders = read_held(
+                writer,
+                writer.published_end,
+                self._ledger.tail,
+                going_on,
+                self._producers,
+                self._counter,
+                decompress,
+                self._runtime.decompressed_size_max,
+            )
+            for name, transaction in senders:
+                transaction.senders[LeftSender(self, name)] = (-1, -1)
+
+    def end_transaction(self, name: str, transaction: BrokerTransaction, committed: bool) -> None:
+        """One has ended in which a producer of this name has sent to the owner before."""
+        with self._lock:
+            producer = self._present.by_name().get(name)
+            if isinstance(producer, EntryIntake):  # which guards its numbers
+                producer.leave(transaction, committed)
+            elif name in self._producers:
+                self._producers[name].end_transaction(transaction, committed)
+
     def of(self, name: str) -> ProducerSequences:
         """The sequences with which a producer begins."""
         with self._lock:
@@ -165,7 +195,7 @@ class Deduplication:
         silent_ms = options.broker_deduplication_producer_inactivity_timeout_minutes * 60_000
         before_ms = self._runtime.clock.now_ms() - silent_ms
         too_many = len(self._producers) - options.broker_deduplication_max_number_of_producers
-        kept = self._open_names() | {coming}
+        kept = self._present.names() | {coming}
         closed = [
             (each.last_ms, name) for name, each in self._producers.items() if name not in kept
         ]
@@ -237,6 +267,18 @@ class Deduplication:
             self._counter.stop()
             if self._path is not None:
                 forget_snapshot(self._path, self._runtime)
+
+
+class LeftSender:
+    """Stands among the senders of a transaction for a producer of an owner before."""
+
+    def __init__(self, of: Deduplication, name: str) -> None:
+        self._of = of
+        self._name = name
+
+    def leave(self, transaction: BrokerTransaction, committed: bool) -> None:
+        """The transaction has ended."""
+        self._of.end_transaction(self._name, transaction, committed)
 
 
 def snapshot_path(runtime: BrokerRuntime, topic_id: int) -> str | None:

@@ -229,5 +229,5 @@ class KeptPolicyEffects(PolicyEffects):
     def _deduplication(self) -> Deduplication:
         topic = self._topic
         return Deduplication(
-            topic.runtime, topic.name, topic.topic_id, topic.ledger, topic.producers.names
+            topic.runtime, topic.name, topic.topic_id, topic.ledger, topic.producers
         )

@@ -33,6 +33,7 @@ def outcome_text(committed: bool, ended_ms: int) -> str:
 class BrokerTransaction(TransactionCore):
     """Any thread may call."""
 
+    goes_on: bool = False  # over a restart of the owner, with its deadline
     role: str | None = None  # that opened it over a network, where clients are asked who they are
 
     def __init__(self, runtime: TransactingRuntime, number: int, timeout_ms: int) -> None:
@@ -40,6 +41,7 @@ class BrokerTransaction(TransactionCore):
         self.number: int = number
         self.timeout_ms: int = timeout_ms
         self.opened_ms: int = runtime.clock.now_ms()
+        self.lost: str = ""  # why it cannot go on, of one that a dead owner left; "": it can
         self.is_late: bool = False  # its deadline ended it
         self.outcome: tuple[bool, int] | None = None  # whether it was committed, and when
         self.timer: Any = None  # of the deadline; None: it is over, or the transaction

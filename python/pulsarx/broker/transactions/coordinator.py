@@ -6,7 +6,8 @@ it the transaction is open, after it decided, for every process and whatever is 
                readers see its messages in all topics at one moment, acknowledgements count
 
 What a kill leaves between the last two steps is done when the topics are opened. Transactions of a
-process end with it: what they wrote is aborted when its ledgers are recovered.
+process end with it: what they wrote is aborted when its ledgers are recovered. Those of clients of
+a network go on (transaction_log, taking_up).
 """
 
 from __future__ import annotations
@@ -92,10 +93,22 @@ class TransactionCoordinator:
                     "option max_active_transactions_per_coordinator allows"
                 )
             made = make(self._runtime, number, timeout_ms)
-            made.timer = self._later(timeout_ms, partial(self.end_late, made, timed_out=True))
-            self._open[made.number] = made
+            if made.goes_on:
+                self._runtime.transaction_log.opened(number, timeout_ms, made.opened_ms, made.role)
+            self._arm(made, timeout_ms)
             self.created_count += 1
         return made
+
+    def take_up(self, transaction: BrokerTransaction) -> None:
+        """Go on with one that the owner before has left open."""
+        over_ms = transaction.opened_ms + transaction.timeout_ms
+        with self._lock:
+            self._arm(transaction, max(over_ms - self._runtime.clock.now_ms(), 1))
+
+    def _arm(self, transaction: BrokerTransaction, delay_ms: int) -> None:
+        end_late = partial(self.end_late, transaction, timed_out=True)
+        transaction.timer = self._later(delay_ms, end_late)
+        self._open[transaction.number] = transaction
 
     def _later(self, delay_ms: int, job: Callable[[], object]) -> Any:
         return self._runtime.clock.call_after(delay_ms, partial(self._runtime.background.post, job))
@@ -232,6 +245,8 @@ class TransactionCoordinator:
         else:
             self.aborted_count += 1
         self._open.pop(transaction.number)
+        if transaction.goes_on:
+            attempt(partial(self._runtime.transaction_log.ended, transaction.number))
         insist(partial(self._apply, transaction, messages, decided))
         return decided
 

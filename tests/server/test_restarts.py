@@ -1,0 +1,350 @@
+"""Facts about transactions of a network whose broker is gone before they have ended: the next one
+goes on with them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peer import Peer, batch, entry, serving
+from transacting import begin, end, opened_producer, seen, send
+
+import pulsarx
+from pulsarx.clock import ManualClock
+from pulsarx.testing import inspect
+from pulsarx.wire.commands import ABORT, COMMIT, CUMULATIVE, EXCLUSIVE, INDIVIDUAL, SHARED
+
+INVALID_STATUS, NOT_FOUND = 21, 24
+
+Restart = Callable[..., "Broker"]
+
+
+class Broker:
+    """A broker with one client, which can be killed, or closed, and started again."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.options = options
+        self.client = pulsarx.Client(str(folder), **options)
+        self.server = serving(self.client)
+        self.peer = Peer(self.server)
+        self.peer.connect()
+
+    def close(self) -> None:
+        self.server.close()
+        self.client.close()
+
+    def restarted(self, *, killed: bool) -> Broker:
+        """The next one. killed: it finds the folder as this one had it in the middle."""
+        return Broker(self.gone(killed=killed), **self.options)
+
+    def gone(self, *, killed: bool) -> Path:
+        """Its folder, as it has left it."""
+        folder = self.folder
+        if killed:
+            for jobs in inspect(self.client).broker.runtime.job_queues * 2:
+                jobs.wait()  # a file that goes while all are copied could not be
+            folder = folder.with_name(f"{folder.name}+")
+            shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("*.sock"))
+        self.close()
+        return folder
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    started: list[Broker] = []
+
+    def start(**options: Any) -> Broker:
+        started.append(Broker(tmp_path / "folder", **options))
+        return started[-1]
+
+    yield start
+
+
+@pytest.fixture(params=[False, True], ids=["closed", "killed"])
+def killed(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("durability", ["sync", "interval", "os"])
+def test_messages_stay_hidden_and_are_seen_when_it_is_committed(
+    start: Callable[..., Broker], killed: bool, durability: str
+) -> None:
+    one = start(durability=durability)
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"plain"), None)
+    send(one.peer, entry(b"a"), number, 2)
+    send(one.peer, batch(b"b", b"c"), number, 3)
+    send(one.peer, entry(b"behind"), None, 4)
+    two = one.restarted(killed=killed)
+    assert seen(two.client) == [b"plain"]
+    opened_producer(two.peer)
+    send(two.peer, entry(b"d"), number, 5)
+    assert seen(two.client) == [b"plain"]
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"plain", b"a", b"b", b"c", b"behind", b"d"]
+    assert begin(two.peer) > number
+    two.close()
+
+
+def test_messages_are_never_seen_when_it_is_aborted(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    one = start()
+    opened_producer(one.peer)
+    number, other = begin(one.peer), begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"b"), other, 2)
+    two = one.restarted(killed=killed)
+    assert end(two.peer, number, ABORT) is None
+    assert seen(two.client) == []
+    three = two.restarted(killed=killed)
+    assert seen(three.client) == []
+    assert end(three.peer, other, COMMIT) is None
+    assert seen(three.client) == [b"b"]
+    three.close()
+
+
+def test_it_keeps_its_deadline(
+    start: Callable[..., Broker], killed: bool, manual_clock: ManualClock
+) -> None:
+    one = start(clock=manual_clock)
+    opened_producer(one.peer)
+    number = begin(one.peer, timeout_ms=10_000)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"plain"), None, 2)
+    manual_clock.advance(6.0)
+    two = one.restarted(killed=killed)
+    manual_clock.advance(3.998)
+    assert seen(two.client) == []
+    manual_clock.advance(0.003)
+    assert seen(two.client) == [b"plain"]
+    assert end(two.peer, number, COMMIT) == INVALID_STATUS
+    two.close()
+
+
+def test_one_whose_time_is_over_meanwhile_is_aborted(
+    start: Callable[..., Broker], killed: bool, manual_clock: ManualClock
+) -> None:
+    one = start(clock=manual_clock)
+    opened_producer(one.peer)
+    number = begin(one.peer, timeout_ms=10_000)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"plain"), None, 2)
+    folder = one.gone(killed=killed)
+    manual_clock.advance(10.0)
+    two = Broker(folder, clock=manual_clock)
+    assert seen(two.client) == [b"plain"]
+    assert end(two.peer, number, COMMIT) in (NOT_FOUND, INVALID_STATUS)
+    two.close()
+
+
+@pytest.mark.parametrize("action", [COMMIT, ABORT])
+def test_acknowledgements_stay_pending(
+    start: Callable[..., Broker], killed: bool, action: int
+) -> None:
+    one = start()
+    one.peer.produce(entry(b"a"), entry(b"b", 2), entry(b"c", 3))
+    one.peer.subscribe(type=SHARED)
+    told = one.peer.say("FLOW", consumer_id=0, permits=10)
+    ids = [each[1]["message_id"] for each in told]
+    number = begin(one.peer)
+    for each in ids[:2]:
+        one.peer.say(
+            "ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=[each], request_id=9,
+            transaction_least=number, transaction_most=0,
+        )  # fmt: skip
+    two = one.restarted(killed=killed)
+    two.peer.subscribe(type=SHARED)
+    told = two.peer.say("FLOW", consumer_id=0, permits=10)
+    assert [each[1]["message_id"]["entry_id"] for each in told] == [2]
+    assert end(two.peer, number, action) is None
+    three = two.restarted(killed=killed)
+    three.peer.subscribe(type=SHARED)
+    told = three.peer.say("FLOW", consumer_id=0, permits=10)
+    found = [each[1]["message_id"]["entry_id"] for each in told]
+    assert found == ([2] if action == COMMIT else [0, 1, 2])
+    three.close()
+
+
+def test_a_cumulative_acknowledgement_stays_pending(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    one = start()
+    one.peer.produce(entry(b"a"), entry(b"b", 2), entry(b"c", 3))
+    one.peer.subscribe(type=EXCLUSIVE)
+    told = one.peer.say("FLOW", consumer_id=0, permits=10)
+    number = begin(one.peer)
+    one.peer.say(
+        "ACK", consumer_id=0, ack_type=CUMULATIVE, message_ids=[told[1][1]["message_id"]],
+        request_id=9, transaction_least=number, transaction_most=0,
+    )  # fmt: skip
+    two = one.restarted(killed=killed)
+    assert end(two.peer, number, COMMIT) is None
+    two.peer.subscribe(type=EXCLUSIVE)
+    told = two.peer.say("FLOW", consumer_id=0, permits=10)
+    assert [each[1]["message_id"]["entry_id"] for each in told] == [2]
+    two.close()
+
+
+def test_ledgers_behind_the_first_wait_as_well(start: Callable[..., Broker], killed: bool) -> None:
+    one = start(broker_options=pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2))
+    opened_producer(one.peer)
+    send(one.peer, entry(b"0"), None, 1)
+    number, other = begin(one.peer), begin(one.peer)
+    wanted = [b"0"]
+    for at in range(2, 10):
+        which = {2: number, 5: other, 7: number}.get(at)
+        send(one.peer, entry(b"%d" % at), which, at)
+        wanted += [] if which == other else [b"%d" % at]
+    two = one.restarted(killed=killed)
+    assert seen(two.client) == [b"0"]
+    three = two.restarted(killed=killed)
+    opened_producer(three.peer)
+    send(three.peer, entry(b"10"), None, 10)
+    assert end(three.peer, other, ABORT) is None
+    assert seen(three.client) == [b"0"]
+    assert end(three.peer, number, COMMIT) is None
+    assert seen(three.client) == [*wanted, b"10"]
+    four = three.restarted(killed=killed)
+    assert seen(four.client) == [*wanted, b"10"]
+    with four.client.create_reader("t", pulsarx.MessageId.earliest) as reader:
+        assert [each.index() for each in reader.read_many(20, 0)] == [
+            each for each in range(10) if each != 4
+        ]
+    four.close()
+
+
+def test_a_reader_beside_nobody_waits_for_it_too(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"plain"), None)
+    send(one.peer, entry(b"a"), number, 2)
+    send(one.peer, entry(b"behind"), None, 3)
+    folder = one.gone(killed=killed)
+    with pulsarx.Client(str(folder), read_only=True) as beside:
+        reader = beside.create_reader("t", pulsarx.MessageId.earliest)
+        assert [each.data() for each in reader.read_many(9, 0)] == [b"plain"]
+        assert not reader.has_message_available()
+        two = Broker(folder)
+        assert reader.read_many(9, 0) == []
+        assert end(two.peer, number, COMMIT) is None
+        assert [each.data() for each in reader.read_many(9, 5000)] == [b"a", b"behind"]
+        two.close()
+
+
+def test_a_reader_beside_nobody_goes_on_when_its_time_is_over(
+    start: Callable[..., Broker], killed: bool, manual_clock: ManualClock
+) -> None:
+    """Its deadline, by the clock that opened it, is long over by that of the reader."""
+    one = start(clock=manual_clock)
+    opened_producer(one.peer)
+    number = begin(one.peer, timeout_ms=1000)
+    send(one.peer, entry(b"a"), number, 2)
+    send(one.peer, entry(b"behind"), None, 3)
+    folder = one.gone(killed=killed)
+    with pulsarx.Client(str(folder), read_only=True) as beside:
+        assert seen(beside) == [b"behind"]
+
+
+@pytest.mark.parametrize("action", [COMMIT, ABORT])
+def test_what_is_sent_again_is_a_duplicate_until_it_is_aborted(
+    start: Callable[..., Broker], killed: bool, action: int
+) -> None:
+    one = start()
+    one.client.admin.namespaces.set_deduplication("public/default", True)
+    opened_producer(one.peer, producer_name="p")
+    number = begin(one.peer)
+    send(one.peer, entry(b"plain", 1), None, 1)
+    send(one.peer, entry(b"a", 2), number, 2)
+    two = one.restarted(killed=killed)
+    (told,) = two.peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, producer_name="p")
+    assert told[1]["last_sequence_id"] == 2
+    send(two.peer, entry(b"a", 2), number, 2)
+    assert end(two.peer, number, action) is None
+    assert seen(two.client) == ([b"plain", b"a"] if action == COMMIT else [b"plain"])
+    send(two.peer, entry(b"again", 2), None, 2)
+    assert seen(two.client) == [b"plain", b"a" if action == COMMIT else b"again"]
+    two.close()
+
+
+def test_what_cannot_go_on_whole_is_aborted(
+    start: Callable[..., Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A commit must not lose the part of it that cannot be read any more."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a" * 100), number, 1)
+    send(one.peer, entry(b"b" * 100), number, 2)
+    send(one.peer, entry(b"plain"), None, 3)
+    one.close()
+    (path,) = (each for each in one.folder.rglob("*.ledger") if each.stat().st_size > 4096)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"b" * 100)] ^= 1
+    path.write_bytes(data)
+    two = Broker(one.folder)
+    assert "is aborted: ledger" in caplog.text
+    with two.client.create_reader("t", pulsarx.MessageId.earliest) as reader:
+        with pytest.raises(pulsarx.CorruptDataError):
+            reader.read_next(0)
+        assert reader.read_next(0).data() == b"plain"
+    assert end(two.peer, number, COMMIT) == INVALID_STATUS
+    two.close()
+
+
+def test_the_power_of_the_machine_ends_what_was_not_closed(
+    start: Callable[..., Broker], killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of a transaction are flushed by its commit: some of them may be lost."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"plain"), None, 2)
+    folder = one.gone(killed=killed)
+    monkeypatch.setattr("pulsarx.broker.transactions.transaction_log.boot_id", lambda _: "another")
+    two = Broker(folder)
+    assert seen(two.client) == ([b"plain"] if killed else [])
+    assert (end(two.peer, number, COMMIT) is None) == (not killed)
+    two.close()
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_not_missed(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    one.peer.say("PRODUCER", topic="other", producer_id=1, request_id=0)
+    one.peer.say(
+        "SEND", entry(b"b"), producer_id=1, sequence_id=1,
+        transaction_least=number, transaction_most=0,
+    )  # fmt: skip
+    one.client.admin.topics.delete("other", force=True)
+    two = one.restarted(killed=killed)
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"a"]
+    two.close()
+
+
+def test_nothing_is_left_when_all_have_ended(start: Callable[..., Broker]) -> None:
+    one = start()
+    opened_producer(one.peer)
+    for at in range(600):
+        number = begin(one.peer)
+        send(one.peer, entry(b"a"), number, at)
+        assert end(one.peer, number, COMMIT) is None
+    (log,) = one.folder.glob("catalogue/*.transactions")
+    assert log.stat().st_size < 1 << 16
+    two = one.restarted(killed=False)
+    assert not list(one.folder.glob("catalogue/*.transactions"))
+    two.close()
