@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-deploy test-spark-versions \
-	docs lint format sanitize coverage bench bench-official bench-peers bench-serve bench-spark oracle compare instructions wheel wheels clean distclean
+	docs lint format sanitize coverage bench bench-official bench-peers bench-growth bench-serve bench-spark oracle compare instructions wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -30,6 +30,7 @@ help:
 	@echo "make bench-official  what a call costs beside the official client, minutes"
 	@echo "make bench-peers beside other queues and stores, minutes; fetches what it can into build/peers;"
 	@echo "                 PEERS_ARGS=--pulsar a real Apache Pulsar too, '--only redis' some, '--rounds 11' more"
+	@echo "make bench-growth what a message costs when there is more of something, a quarter of an hour"
 	@echo "make bench-spark every claim about Spark, some minutes; each writes its part of benchmarks/RESULTS.md"
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
 	@echo "                 needs Java and Maven"
@@ -149,6 +150,14 @@ bench-peers:
 	$(VENV_PYTHON) -m peers.rounds $(PEERS_ARGS)
 	$(VENV_PYTHON) -m peers.table
 	$(VENV_PYTHON) -m peers.draw
+
+GROWTH_ARGS ?=
+bench-growth: export PYTHONPATH := benchmarks
+bench-growth:
+	@tools/bootstrap test bench
+	$(VENV_PYTHON) -m peers.get
+	$(VENV_PYTHON) -m growth.run $(GROWTH_ARGS)
+	$(VENV_PYTHON) -m growth.page
 
 bench-serve:
 	@tools/bootstrap test bench
