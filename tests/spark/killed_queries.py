@@ -5,7 +5,7 @@ again; each time more messages are published. Run as a program:
 
     role     what is killed                                     its children
     source   the process of the source, at a line or a file     none
-    driver   the process of the query, at a step of it          live on: tasks, and commits
+    driver   the process of the query, at a step of it          live on, or die with it
     task     an attempt of a task, at a line or a file
     commit   the process that commits for the sink, as that
     owner    the process that owns the folder, as that          go on without it
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from micro_batches import Dead, Here, Job, Query
+from micro_batches import Dead, Here, Job, Query, text_of
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import pulsarx
@@ -50,13 +50,17 @@ OPERATIONS = (
 )  # fmt: skip
 LINES, STEPS = 500, 12  # of a process, about
 ROUNDS_MAX = 40  # for each kill that is wanted: not all places are reached
-_SUBREAPER = 36
+_PARENT_DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl
 _OURS = f"{os.sep}pulsarx{os.sep}"
 ROWS = StructType([StructField("value", BinaryType()), StructField("__key", StringType())])
 
 
 def kill_me() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def control(what: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
 
 
 class Place:
@@ -135,7 +139,7 @@ def fork(work: Callable[[], Any]) -> tuple[int, int]:
         try:
             found: Any = (True, work())
         except BaseException as error:
-            found = (False, f"{type(error).__name__}: {error}")
+            found = (False, text_of(error))
         sys.settrace(None)
         with open(tell, "wb") as file:
             pickle.dump(found, file)
@@ -182,6 +186,8 @@ class Forks(Here):
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             file_system.faults_remove()
+            if self._role == "driver" and self._place is not None and self._place.turn:
+                control(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
             lines = Lines()
             file_system.faults_install()
             if dying and self._place is not None:
@@ -271,7 +277,7 @@ def publish(client: Any, numbers: list[int]) -> None:
 @contextmanager
 def none_left() -> Iterator[None]:
     """Children of dead children are ours, and waited for at the end."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    control(_SUBREAPER, 1)
     yield
     wait_for_all()
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -48,6 +49,11 @@ class QueryFailed(Exception):
 
 class Dead(Exception):
     """A process ended without an answer."""
+
+
+def text_of(error: BaseException) -> str:
+    """With its notes."""
+    return "".join(traceback.format_exception_only(error))
 
 
 def travelled(thing: Any) -> Any:
@@ -162,7 +168,7 @@ class Query:
         except QueryFailed:
             raise
         except Exception as error:
-            raise QueryFailed(f"{type(error).__name__}: {error}") from error
+            raise QueryFailed(text_of(error)) from error
 
     def _run(self) -> int:
         self._load()
@@ -337,7 +343,7 @@ class Job:
             finish(False)
         except Exception as error:
             finish(True)
-            raise QueryFailed(f"{type(error).__name__}: {error}") from error
+            raise QueryFailed(text_of(error)) from error
 
 
 def run_tasks(processes: Here, count: int, work: Callable[[int, int], Any]) -> list[Any]:
