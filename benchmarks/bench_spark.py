@@ -144,6 +144,18 @@ def bench_columns_rich(measurement: Measurement, spark: SparkProcess, data: Spar
 
 
 @only_uds
+def bench_count(measurement: Measurement, spark: SparkProcess, data: SparkData) -> None:
+    def count(side: Side) -> Callable[[], object]:
+        return lambda: spark.ask("count", frame=side[0], **side[1])
+
+    sides: tuple[Side, Side] = ("parquet", {}), ("topic", SEVEN)
+    assert [count(each)() for each in sides] == [data.messages] * 2
+    names = ("Parquet", "topic")
+    floor, path = map(count, sides)
+    measure(measurement, "spark_count", floor, path, data.messages, names)
+
+
+@only_uds
 def bench_topic_parquet(
     measurement: Measurement, spark: SparkProcess, data: SparkData, scratch: Path
 ) -> None:

@@ -190,6 +190,9 @@ class Sides:
         """Every row of a frame, all its columns, into Spark's sink for nothing."""
         getattr(self, frame)(**arguments).write.format("noop").mode("overwrite").save()
 
+    def count(self, frame: str, **arguments: Any) -> int:
+        return int(getattr(self, frame)(**arguments).count())
+
     def amounts(self, frame: str, **arguments: Any) -> dict[str, int]:
         """How much that is: so that nothing is compared with less."""
         found = getattr(self, frame)(**arguments)

@@ -259,13 +259,16 @@ def main(arguments: list[str]) -> int:
     wrong = sum(found.get(key) != delays for key, delays in wanted.items())
     print_plot(hours_of_day(found))
     picture = folder.with_suffix(".png")
-    if save_plot(picture, found):
-        print(f"by carrier: {picture}")
+    drawn = save_plot(picture, found)
     good = not wrong and not disorder and again.already and found.keys() == wanted.keys()
     counted = sum(delays.flights for delays in found.values())
     print(f"{counted:,} of {len(flights):,} flights counted")
     print(f"{wrong} hours differ, {disorder} out of order")
     print("Everything is as computed from the source." if good else "MISMATCH: see above.")
+    if drawn:
+        print(f"The plot, by carrier and hour: {picture}")
+    else:
+        print("No plot was drawn: that needs matplotlib, and carriers with many flights.")
     return 0 if good and counted == len(flights) else 1
 
 

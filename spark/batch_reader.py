@@ -25,6 +25,7 @@ from pulsarx.broker.scan.lease_renewal import finish_soon
 from pulsarx.spark.lease_keeper import is_leased
 from pulsarx.spark.partition_reader import PASSED_BYTES_MAX, read_partitions
 from pulsarx.spark.row_filter import RangeChoice, filter_of, filtered
+from pulsarx.spark.topic_columns import COLUMN_TYPES, PARTITION
 from pulsarx.spark.topic_plan import group_for_tasks, plan_leased
 from pulsarx.spark.topic_source import TopicSource, ending_offsets, starting_offsets
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
     from pulsarx.spark.row_filter import RowFilter
     from pulsarx.spark.value_format import ValueFormat
+
+
+_ADVISED_FROM = 128 << 20  # bytes: about a second
 
 
 class LedgerPartition(InputPartition):
@@ -153,10 +157,30 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         ranges = plan_leased(self._plan, options.root, options.leaseSeconds * 1000)
+        self._advise(sum(each.size for each in ranges))
         made = make_partitions(ranges, options, self._values, self._filters)
         for index, each in enumerate(made if is_leased([ranges]) else ()):
             each.part = index, len(made)
         return list(made)
+
+    def _advise(self, size: int) -> None:
+        """Name the option that spares columns, where that is worth something: what a query selects,
+        and that a count needs no column, Spark tells no data source of Python."""
+        whole = self._values is None and self._columns == tuple(COLUMN_TYPES)
+        if size < _ADVISED_FROM or not whole:
+            return
+        import logging
+
+        logging.getLogger("pulsarx.spark").warning(
+            "read from %s: all %d columns of %d MiB of messages are read, whatever the query "
+            "selects, also for count(): Spark does not tell. Name those that are needed with "
+            'option columns, as columns="value" or, to count, columns="%s"; count() of read_topic '
+            "reads no values",
+            self._options.root,
+            len(self._columns),
+            size >> 20,
+            PARTITION,
+        )
 
     def _plan(self) -> list[LedgerRange]:
         options = self._options

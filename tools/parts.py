@@ -24,6 +24,7 @@ DRIVERS = (
     "exactly_once",
     "kept_leases",
     "killed_batches",
+    "killed_queries",
     "other_drivers",
     "prepared_python",
     "session",

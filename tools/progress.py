@@ -42,13 +42,21 @@ class Line:
         print(text.rstrip(), file=sys.stderr, flush=True)
 
 
-def say_seconds(what: str, is_over: Callable[[], bool]) -> None:
-    """Say how long something takes until it is over; is_over waits up to a second."""
+def say_seconds(
+    what: str, is_over: Callable[[], bool], doing: Callable[[], str] = lambda: ""
+) -> None:
+    """Say how long something takes until it is over; is_over waits up to a second. doing: what it
+    is at; empty: nobody knows."""
     began = time.monotonic()
     line = Line()
+
+    def text() -> str:
+        at = doing()
+        return f"{what}: {time.monotonic() - began:.0f} s{', ' + at if at else ''}"
+
     line.show(lambda: what)
     while not is_over():
-        line.show(lambda: f"{what}: {time.monotonic() - began:.0f} s")
+        line.show(text)
     line.say(f"{what}: {time.monotonic() - began:.0f} s")
 
 

@@ -70,6 +70,10 @@ CAMPAIGNS = (
         "tests/broker/requests/test_attach_beside_owner.py", rounds=30, scale=3,
     ),
     campaign(
+        "query-kills", "queries and jobs as Spark runs them, without Java: all processes, killed",
+        "tests/spark/test_killed_queries.py", rounds=3, scale=10,
+    ),
+    campaign(
         "spark-kills", "tasks, workers, executors, commits and drivers of Spark, killed",
         "tests/spark/test_exactly_once.py", "tests/spark/test_killed_batches.py",
         "tests/spark/test_twin_tasks.py", "-m", "standard or long", rounds=3,

@@ -30,9 +30,9 @@ class Program(subprocess.Popen[bytes]):
         """Until it has made a file."""
         with contextlib.suppress(TimeoutError):
             wait_for(path, lambda: self.poll() is None)
-        assert path.exists(), f"no {path.name}; ended with {self.poll()}\n{self._last_words()}"
+        assert path.exists(), f"no {path.name}; ended with {self.poll()}\n{self.last_words()}"
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
         size = self._said.seek(0, os.SEEK_END)
         self._said.seek(max(size - _SHOWN, 0))
         return self._said.read().decode(errors="replace")

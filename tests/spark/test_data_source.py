@@ -29,7 +29,9 @@ from spark_steps import (
     write,
 )
 
+from pulsarx.spark import batch_reader
 from pulsarx.spark.batch_reader import PUSHED_STAY_APART
+from pulsarx.spark.data_source import PulsarxDataSource
 
 TREE = str(Path(pulsarx.__file__).parents[1])
 Publish = Callable[..., None]
@@ -64,6 +66,25 @@ def test_a_frame_is_of_what_was_there_when_it_was_made(
     assert frame.count() == 30
     assert frame.filter("length(value) = 1").count() == 10
     assert read(spark, folder, "t").count() == 40
+
+
+def test_a_large_read_of_all_columns_is_told_how_to_read_fewer(
+    folder: Path, publish: Publish, caplog: pytest.LogCaptureFixture, monkeypatch: Any
+) -> None:
+    """Spark tells no data source of Python what a query selects, nor that it counts."""
+    publish("t", 20)
+
+    def warned(**options: str) -> str:
+        caplog.clear()
+        source = PulsarxDataSource({"root": str(folder), "topic": "t", **options})
+        source.reader(source.schema()).partitions()
+        return caplog.text
+
+    assert not warned()
+    monkeypatch.setattr(batch_reader, "_ADVISED_FROM", 1)
+    assert "also for count()" in warned() and 'option columns, as columns="value"' in warned()
+    assert not warned(columns="value")
+    assert not warned(valueFormat="string")
 
 
 def test_named_columns_come_in_their_order_and_partitions_as_asked(

@@ -51,6 +51,33 @@ def test_partitions_topics_and_columns_are_chosen(spark, folder, publish):
     assert frame.select("value").limit(3).count() == 3
 
 
+def test_a_count_reads_no_values_and_sends_no_columns(spark, folder, publish):
+    """All columns of all rows went to Spark, to be counted there."""
+    publish("numbers", 500, partitions=3)
+    frame = read_topic(spark, "numbers", root=folder)
+    chosen = read_topic(spark, "numbers", root=folder, where="__key = 'k3'", columns="value")
+    some = read_topic(spark, "numbers", root=folder, selector="number > 450")
+    publish("numbers", 10, first=500)
+    counts = [frame.count(), chosen.count(), some.count(), frame.where("__key = 'k4'").count()]
+    assert counts == [500, 100, 49, 100]
+    assert frame.count.__doc__ == type(frame).count.__doc__
+    plain = type(frame).count
+    for each, wanted in ((frame, 500), (chosen, 100), (some, 49)):
+        assert plain(each) == wanted
+
+    def fail(each):
+        raise AssertionError("Spark's own count was asked")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(frame), "count", fail)
+        assert frame.count() == 500
+        frame.cache()
+        with pytest.raises(AssertionError):
+            frame.count()  # it fills the cache
+    assert frame.count() == 500
+    frame.unpersist()
+
+
 def test_reads_share_what_they_are_made_from_and_nothing_else(spark, folder, publish, monkeypatch):
     """To have Java make the same numbers again took twice as long as the plan of a read."""
     publish("numbers", 50)

