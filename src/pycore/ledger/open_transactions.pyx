@@ -9,7 +9,7 @@ from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_append cimport LedgerHold, ledger_append_switch
 from pulsarx._pycore.ground.latch cimport Latch
-from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
@@ -141,9 +141,6 @@ cdef class OpenTransactions:
         mutex_init(&self.mutex)
         self.tail = tail
         self.parts = {}
-
-    def __dealloc__(self) -> None:
-        mutex_destroy(&self.mutex)
 
     cdef int enter(self, TransactionCore transaction) except -1:
         cdef TransactionPart part
