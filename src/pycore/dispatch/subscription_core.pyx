@@ -31,7 +31,7 @@ from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.rate_limit cimport RateLimit
-from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
@@ -154,7 +154,6 @@ cdef class SubscriptionCore(SectionsSource):
         pending_acks_free(&self.pending)
         timer_wheel_free(&self.delays.wheel)
         timer_wheel_free(&self.waits.wheel)
-        mutex_destroy(&self.mutex)
 
     def locked(self, object work):
         """Call work() with the mutex held: for what must see the tracker at rest."""

@@ -13,32 +13,42 @@ and given back inside one nogil block and never by these functions. Their holder
 core functions may wait for them with the GIL in hand.
 """
 
-from pulsarx._core.atomic cimport (
-    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t,
-    pthread_mutex_trylock, pthread_mutex_unlock,
-)
+from libc.stdint cimport uint32_t, uint64_t
 
-from libc.stdint cimport uint64_t
-
+from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.ground.acting_for cimport acting_for, acting_since, hand_overs
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
+cdef enum:
+    MUTEX_GIVEN = 1                  # as an owner: whoever waits has it, and nobody who comes
+
 
 cdef struct OwnedMutex:
-    pthread_mutex_t mutex
+    # The GIL guards all of it: taking and giving back are a load and a store, where a mutex of the
+    # system takes two atomic instructions and two calls, an eighth of receiving a message.
     unsigned long owner              # the thread that holds it; 0: none
     uint64_t taken_at                # hand_overs when that took it
+    uint32_t waiting                 # threads that wait for it
+    bint passed_over                 # one of them was woken and came too late: it is the next
+    WaitEvent freed                  # it was given back
+
+
+cdef int mutex_wait(OwnedMutex* self) noexcept
+"""Return when nobody has it: the caller takes it at once. The GIL is given up meanwhile."""
+
+cdef void mutex_pass_on(OwnedMutex* self) noexcept
+"""It is free, and threads wait for it."""
 
 
 cdef inline void mutex_init(OwnedMutex* self) noexcept:
-    pthread_mutex_init(&self.mutex, NULL)
+    """Make it free, whoever had it; nobody may be waiting. Memory of zeros is a free one."""
     self.owner = 0
-
-
-cdef inline void mutex_destroy(OwnedMutex* self) noexcept:
-    pthread_mutex_destroy(&self.mutex)
+    self.waiting = 0
+    self.passed_over = False
+    self.freed.event = 0
+    self.freed.waiters = 0
 
 
 cdef inline bint is_within(OwnedMutex* self, unsigned long me) noexcept:
@@ -59,11 +69,10 @@ cdef inline void mutex_taken(OwnedMutex* self, unsigned long me) noexcept:
 
 cdef inline int mutex_lock(OwnedMutex* self) except -1:
     cdef unsigned long me = PyThread_get_thread_ident()
-    if pthread_mutex_trylock(&self.mutex) != 0:
+    if self.owner != 0:
         if waits_for_itself(self, me):
             mutex_refuse()
-        with nogil:
-            pthread_mutex_lock(&self.mutex)
+        mutex_wait(self)
     mutex_taken(self, me)
     return 0
 
@@ -71,18 +80,17 @@ cdef inline int mutex_lock(OwnedMutex* self) except -1:
 cdef inline bint mutex_enter(OwnedMutex* self) noexcept:
     """Like mutex_lock. False: this thread has it already, or the one that waits for this one."""
     cdef unsigned long me = PyThread_get_thread_ident()
-    if pthread_mutex_trylock(&self.mutex) != 0:
+    if self.owner != 0:
         if is_within(self, me):
             return False
-        with nogil:
-            pthread_mutex_lock(&self.mutex)
+        mutex_wait(self)
     mutex_taken(self, me)
     return True
 
 
 cdef inline bint mutex_try_lock(OwnedMutex* self) noexcept:
     """Take it unless a thread has it, be it this one."""
-    if pthread_mutex_trylock(&self.mutex) != 0:
+    if self.owner != 0:
         return False
     mutex_taken(self, PyThread_get_thread_ident())
     return True
@@ -90,7 +98,8 @@ cdef inline bint mutex_try_lock(OwnedMutex* self) noexcept:
 
 cdef inline void mutex_unlock(OwnedMutex* self) noexcept:
     self.owner = 0
-    pthread_mutex_unlock(&self.mutex)
+    if self.waiting:
+        mutex_pass_on(self)
 
 
 cdef inline int mutex_refuse() except -1:

@@ -12,7 +12,7 @@ from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_frame
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.latch cimport Latch
-from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery cimport entry_transaction
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -146,9 +146,6 @@ cdef class OpenTransactions:
         mutex_init(&self.mutex)
         self.tail = tail
         self.parts = {}
-
-    def __dealloc__(self) -> None:
-        mutex_destroy(&self.mutex)
 
     cdef int enter(self, TransactionCore transaction) except -1:
         cdef TransactionPart part

@@ -58,7 +58,8 @@ cdef struct Fields:
 
 @cython.final
 @cython.no_gc
-@cython.freelist(256)
+# As many as a batch has messages: send_many returns the ids of one, and most are dropped at once.
+@cython.freelist(1024)
 cdef class MessageId:
     """Position of one message in a topic. Any thread may use it; it never changes.
 

@@ -24,7 +24,7 @@ from pulsarx._core.status cimport (
 )
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
-from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ground.signals cimport (
@@ -62,9 +62,6 @@ cdef class EntryPublisher:
     def __cinit__(self, *_, **__) -> None:
         mutex_init(&self.mutex)
         self.partition = -1
-
-    def __dealloc__(self) -> None:
-        mutex_destroy(&self.mutex)
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
