@@ -63,6 +63,11 @@ cdef class EntryPublisher:
     cdef PublishMeter meter              # told too; None: nobody wants to know
     cdef bint checks                     # `check` is to be called for each entry: one of these is
     cdef TransactionCore transaction     # what is published belongs to it; None: to none
+    cdef bint expects_later              # who publishes calls `flush_soon` afterwards
+
+    cdef int flush_soon(self, bint here) except -1
+    """Flush what is not durable yet, for which no caller waits; here: in this thread. Mutex not
+    held."""
 
     cdef int check(self, const EntryFrame* frame) except -1
     """An entry is about to be published. ProducerFenced: it is not."""

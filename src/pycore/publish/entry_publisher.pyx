@@ -133,6 +133,9 @@ cdef class EntryPublisher:
         self.fenced = reason
         mutex_unlock(&self.mutex)
 
+    cdef int flush_soon(self, bint here) except -1:
+        return 0
+
     cdef int wait(self, Receipt receipt) except -1:
         raise NotImplementedError
 
@@ -231,7 +234,7 @@ cdef class LedgerPublisher(EntryPublisher):
                 receipt.expires_ms = self.clock.monotonic() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
             self.pending_count += frame.message_count
-            if not awaited:
+            if not awaited and not self.expects_later:
                 self.completions.expect(self)
             if self.timer is None and (callbacks or not awaited):
                 self.arm_timeout()
@@ -431,6 +434,15 @@ cdef class LedgerPublisher(EntryPublisher):
         if self.pending_count:
             self.completions.expect(self)
             self.arm_timeout()
+        return 0
+
+    cdef int flush_soon(self, bint here) except -1:
+        if not self.pending:
+            return 0
+        if here and len(self.pending) == 1:
+            self.flush_expected()
+        else:
+            self.completions.expect(self)
         return 0
 
     cdef int wait_for_oldest(self) except -1:
