@@ -13,7 +13,7 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.batch_encode cimport batch_encode_single
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.entry_frame cimport (
-    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame,
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame, entry_frame_span,
 )
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_MESSAGE_SIZE_MIN
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, replicate_to_next
@@ -32,6 +32,9 @@ from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
 from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
 from pulsarx._pycore.publish.entry_answers cimport EntryAnswer, EntryAnswers
+from pulsarx._pycore.publish.entry_group cimport (
+    GROUPED_SIZE_MAX, EntryGroup, group_give_back, group_take,
+)
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, LedgerPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences, is_of_many
@@ -98,6 +101,9 @@ cdef class EntryIntake(SendTaker):
     cdef bint answers_at_once            # what is stored is confirmed
     cdef uint64_t sequence_id            # of the SEND that is taken
     cdef EntryAnswer answer              # to it; None: it has none yet
+    cdef bint groups                     # what comes together may be stored together
+    cdef EntryGroup group                # of SENDs that are taken and not stored yet, or None
+    cdef int64_t group_last_id           # of its last message
     cdef readonly EntryPublisher publisher
     cdef object decompress
     cdef object compress
@@ -133,17 +139,27 @@ cdef class EntryIntake(SendTaker):
         self.entry_size_max = entry_size_max
         self.decompressed_size_max = decompressed_size_max
         self.is_open = True
-        self.answers_at_once = isinstance(publisher, LedgerPublisher) and (
-            not publisher.confirms_later)
+        self.groups = isinstance(publisher, LedgerPublisher)
+        self.answers_at_once = self.groups and not publisher.confirms_later
 
     # Over a connection ----------------------------------------------------------------------------
 
     cdef int take_send(self, uint64_t sequence_id, const uint8_t* entry, size_t size) except -1:
         cdef RateLimit limit = self.publisher.limit
-        if self.is_gated or not self.is_open or (limit is not None and limit.waits_until()):
-            (<object>self).take(sequence_id,
-                                PyBytes_FromStringAndSize(<const char*>entry, <Py_ssize_t>size))
+        if self.is_gated or not self.is_open or limit is not None:
+            self.store_group()
+            if self.is_gated or not self.is_open or (limit is not None and limit.waits_until()):
+                (<object>self).take(sequence_id, PyBytes_FromStringAndSize(
+                    <const char*>entry, <Py_ssize_t>size))
+                return 0
+        elif size <= GROUPED_SIZE_MAX and self.groups and self.group_send(sequence_id, entry,
+                                                                          <uint32_t>size):
             return 0
+        else:
+            self.store_group()
+        return self.take_one(sequence_id, entry, size)
+
+    cdef int take_one(self, uint64_t sequence_id, const uint8_t* entry, size_t size) except -1:
         self.sequence_id = sequence_id
         self.answer = None
         self.publisher.expects_later = True
@@ -157,7 +173,110 @@ cdef class EntryIntake(SendTaker):
             self.answer = None
         return 0
 
+    cdef bint group_send(self, uint64_t sequence_id, const uint8_t* entry,
+                         uint32_t size) except -1:
+        """Keep an entry, which is stored together with those behind it. False: it is for take_one,
+        which says what is wrong with it, if anything is."""
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        if self.sequences is not None or self.publisher.checks or size > self.entry_size_max:
+            return False
+        try:
+            entry_bytes_check(entry, size, &frame, &parts)
+            if frame.flags & ENTRY_CHUNK or self.is_delayed_too_long(&frame):
+                return False
+            if frame.flags & ENTRY_BATCH:
+                self.check_batch(&frame, &parts)
+            else:
+                self.last_id = <int64_t>parts.metadata.sequence_id
+        except Exception:
+            return False
+        if self.group is not None and not self.group.has_room(size):
+            self.store_group()
+        if self.group is None:
+            self.group = group_take()
+        self.is_chunk = self.is_part = False
+        self.group.add(&frame, sequence_id, entry)
+        self.group_last_id = self.last_id
+        return True
+
+    cdef int store_group(self) except -1:
+        """Store what group_send has kept."""
+        cdef EntryGroup group = self.group
+        cdef uint32_t number
+        cdef uint64_t at = 0
+        cdef bint is_done = False
+        if group is None:
+            return 0
+        self.group = None
+        failure = None
+        self.publisher.expects_later = True
+        try:
+            mutex_lock(&self.publisher.mutex)
+            try:
+                # Not where its producer was told that it is shut.
+                is_done = self.is_shut or (
+                    self.sequences is None and self.publish_group(group))
+            except Exception as error:
+                is_done = group.is_stored
+                failure = error
+            finally:
+                mutex_unlock(&self.publisher.mutex)
+            if is_done and failure is not None:
+                for number in range(group.answered, group.count):
+                    (<object>self).refuse(
+                        self.answers.expected(group.sequence_ids[number],
+                                              group.frames[number].entry_size), failure)
+            elif not is_done:
+                # What is wrong is found out, and said, of each.
+                for number in range(group.count):
+                    self.take_one(group.sequence_ids[number], group.entry_at(at),
+                                  group.frames[number].entry_size)
+                    at += entry_frame_span(group.frames[number].entry_size)
+        finally:
+            self.publisher.expects_later = False
+            group_give_back(group)
+        return 0
+
+    cdef bint publish_group(self, EntryGroup group) except -1:
+        """False: it is to be published one by one. Mutex held."""
+        cdef LedgerPublisher publisher = self.publisher
+        cdef list pending = None
+        cdef EntryAnswer answer
+        cdef uint32_t number
+        if not self.answers_at_once:
+            pending = []
+        try:
+            if pending is not None:
+                for number in range(group.count):    # first: what is stored must be answered
+                    answer = self.answers.expected(group.sequence_ids[number],
+                                                   group.frames[number].entry_size)
+                    pending.append((Receipt.__new__(Receipt), [0, answer]))
+            publisher.publish_group(group, pending)
+        finally:
+            if pending is not None:
+                for number in range(group.answered, <uint32_t>len(pending)):
+                    answer = pending[number][1][1]
+                    self.answers.land(answer.size)   # it gets another one
+        if not group.is_stored:
+            return False
+        publisher.published_sequence_id = self.group_last_id
+        if pending is None:
+            for number in range(group.count):
+                self.sequence_id = group.sequence_ids[number]
+                self.answer = None
+                self.confirm(group.ledger_id, group.frames[number].entry_id,
+                             group.frames[number].entry_size)
+                group.answered += 1
+            self.answer = None
+        return True
+
+    cdef bint is_delayed_too_long(self, const EntryFrame* frame) noexcept:
+        return self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
+            frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms)
+
     cdef int sends_taken(self, bint is_alone) except -1:
+        self.store_group()
         # Another thread would be woken for it. More than one are likely to be followed by others,
         # which are read while that flushes.
         if is_alone:
@@ -172,14 +291,14 @@ cdef class EntryIntake(SendTaker):
             self.answer = self.answers.expected(self.sequence_id, <int64_t>size)
         return self.answer
 
-    cdef int confirm(self, Receipt receipt, size_t size) except -1:
+    cdef int confirm(self, uint64_t ledger_id, uint64_t entry_id, size_t size) except -1:
         """Answer what is stored. The publisher's mutex held."""
         try:
-            self.answers.confirm(self.sequence_id, <int64_t>receipt.ledger_id,
-                                 <int64_t>receipt.entry_id, self.publisher.partition)
+            self.answers.confirm(self.sequence_id, <int64_t>ledger_id, <int64_t>entry_id,
+                                 self.publisher.partition)
         except MemoryError:
-            self.publisher.completions.post([-1, self.answer_to(size)], receipt.ledger_id,
-                                            receipt.entry_id, 1, None, self.publisher.partition)
+            self.publisher.completions.post([-1, self.answer_to(size)], ledger_id, entry_id, 1,
+                                            None, self.publisher.partition)
         return 0
 
     # In either way --------------------------------------------------------------------------------
@@ -221,8 +340,7 @@ cdef class EntryIntake(SendTaker):
 
     cdef int publish_checked(self, const uint8_t* entry, EntryFrame* frame, EntryParts* parts,
                              callback, TransactionCore transaction) except -1:
-        if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
-                frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
+        if self.is_delayed_too_long(frame):
             raise errors.NotAllowedError(
                 detail=f"an entry came over a connection that is to be delivered "
                 f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
@@ -285,7 +403,7 @@ cdef class EntryIntake(SendTaker):
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
             self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, receipt, callbacks, False)
             if at_once:
-                self.confirm(receipt, size)
+                self.confirm(receipt.ledger_id, receipt.entry_id, size)
             if not self.is_part:
                 self.publisher.published_sequence_id = (
                     self.last_id if self.ids is None else max(self.ids))
