@@ -73,6 +73,16 @@ cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* e
 """Like ledger_append_entry, for a caller that wakes the waiting readers itself: those of other
 processes by ledger_append_tell_others, and those of the topic."""
 
+cdef int ledger_append_group(LedgerAppend* self, EntryFrame* frames, uint32_t count, uint8_t* room,
+                             uint64_t size, uint64_t* offset) noexcept nogil
+"""Store several entries, each as ledger_append_entry does, with one write.
+
+room: of size bytes; in it lies each entry behind ENTRY_FRAME_SIZE bytes and in front of zeros up to
+entry_frame_span. offset: of the last one.
+LEDGER_FULL: a limit is reached or there is no prepared space for all of them; nothing was written,
+and they may be stored one by one. Any other failure, IO too: none of them is stored.
+"""
+
 cdef void ledger_append_tell_others(LedgerAppend* self) noexcept nogil
 
 cdef void ledger_append_follow(LedgerAppend* self, LedgerAppend* full) noexcept nogil

@@ -310,6 +310,75 @@ cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* e
     return status
 
 
+cdef int group_locked(LedgerAppend* self, EntryFrame* frames, uint32_t count, uint8_t* room,
+                      uint64_t size, uint64_t* offset) noexcept nogil:
+    cdef uint8_t nothing[ENTRY_FRAME_SIZE]
+    cdef uint64_t begin = self.end
+    cdef uint64_t at = 0
+    cdef uint64_t message_count = self.message_count
+    cdef uint32_t number
+    cdef EntryFrame* frame
+    cdef int error
+    if atomic_load_u32(&self.state) != LEDGER_OPEN:
+        return append_refusal(self)
+    if self.entry_count + count > self.entry_count_max or begin + size > self.size_max or (
+            begin + size > atomic_load_u64(&self.prepared_end)):
+        return STATUS_LEDGER_FULL
+    for number in range(count):
+        frame = &frames[number]
+        frame.entry_id = self.entry_count + number
+        frame.first_message = message_count
+        frame.first_index = self.first_index
+        frame.durable_count = atomic_load_u64(&self.durable_count)
+        if not entry_frame_place_holds(frame):
+            return STATUS_LEDGER_FULL
+        entry_frame_encode(frame, self.seed, begin + at, room + at)
+        message_count += frame.message_count
+        at += entry_frame_span(frame.entry_size)
+    error = file_write(self.fd, room, size, begin)
+    at = 0
+    if error:
+        # See append_locked.
+        memset(nothing, 0, ENTRY_FRAME_SIZE)
+        for number in range(count):
+            file_write(self.fd, nothing, ENTRY_FRAME_SIZE, begin + at)
+            at += entry_frame_span(frames[number].entry_size)
+        ledger_note_error(self, error)
+        atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
+        return status_of(error)
+    for number in range(count):
+        offset[0] = begin + at
+        at += entry_frame_span(frames[number].entry_size)
+        append_note(self, &frames[number], room + (offset[0] - begin), offset[0], begin + at)
+    return STATUS_OK
+
+
+cdef int ledger_append_group(LedgerAppend* self, EntryFrame* frames, uint32_t count, uint8_t* room,
+                             uint64_t size, uint64_t* offset) noexcept nogil:
+    cdef uint64_t at = 0
+    cdef uint32_t number
+    cdef const uint8_t* entry
+    cdef int status
+    for number in range(count):
+        entry = room + at + ENTRY_FRAME_SIZE
+        if frames[number].message_count == 0 or frames[number].entry_size < ENTRY_SIZE_MIN:
+            return STATUS_OUT_OF_RANGE
+        if entry[0] != 0x0E or entry[1] != 0x01 or not entry_frame_count_holds(&frames[number]):
+            return STATUS_OUT_OF_RANGE
+        at += entry_frame_span(frames[number].entry_size)
+    invariant(at == size)
+    if atomic_load_u32(&self.state) != LEDGER_OPEN:      # see ledger_append_quietly
+        return append_refusal(self)
+    pthread_mutex_lock(&self.append_mutex)
+    status = group_locked(self, frames, count, room, size, offset)
+    if status == STATUS_OK and ledger_prepare_due(self, self.end):
+        ledger_prepare_ask(self)
+    pthread_mutex_unlock(&self.append_mutex)
+    if status == STATUS_OK and not self.publish_on_flush:
+        ledger_publish_wake(self)
+    return status
+
+
 cdef void ledger_append_tell_others(LedgerAppend* self) noexcept nogil:
     if not self.publish_on_flush:
         wait_event_wake(&self.published.event)

@@ -12,7 +12,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from pulsarx._core.crc32c cimport crc32c
-from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame
+from pulsarx._core.entry_frame cimport (
+    ENTRY_TRANSACTION, EntryFrame, entry_frame_decode, entry_frame_span,
+)
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_append cimport *
@@ -178,6 +180,142 @@ def test_refused_entries_leave_nothing():
     assert LEDGER.entry_count == 1
     ledger_append_close(&LEDGER)
     ledger_append_free(&LEDGER)
+
+
+cdef int append_group(uint32_t count, EntryFrame* frames, uint64_t* offset) noexcept nogil:
+    """Entries of 40 bytes and more, of three messages each."""
+    cdef uint8_t room[4096]
+    cdef uint8_t* entry
+    cdef uint64_t at = 0
+    cdef uint32_t number
+    cdef uint32_t checksum
+    memset(room, 0, sizeof(room))
+    memset(frames, 0, count * sizeof(EntryFrame))
+    for number in range(count):
+        frames[number].entry_size = 40 + number
+        frames[number].message_count = 3
+        frames[number].publish_time_ms = 5
+        entry = room + at + 64
+        memset(entry, number, 40 + number)
+        entry[0] = 0x0E
+        entry[1] = 0x01
+        checksum = crc32c(0, entry + 6, 34 + number)
+        entry[2] = checksum >> 24
+        entry[3] = checksum >> 16
+        entry[4] = checksum >> 8
+        entry[5] = checksum
+        at += entry_frame_span(40 + number)
+    return ledger_append_group(&LEDGER, frames, count, room, at, offset)
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_group_is_stored_like_its_entries_one_by_one(sync):
+    cdef EntryFrame frames[8]
+    cdef uint64_t offset = 0
+    cdef uint64_t entry_id = 0
+    cdef uint64_t messages = 0
+    assert create(sync) == STATUS_OK
+    assert ledger_append_prepare(&LEDGER, 1 << 16) == STATUS_OK
+    assert append(40, 1, &entry_id) == STATUS_OK
+    assert append_group(8, frames, &offset) == STATUS_OK
+    assert [frames[at].entry_id for at in range(8)] == [*range(1, 9)]
+    assert [frames[at].first_message for at in range(8)] == [*range(3, 27, 3)]
+    assert append(40, 1, &entry_id) == STATUS_OK
+    assert entry_id == 9
+    if sync:
+        assert SLOT.entry_count == 0
+        assert ledger_append_flush(&LEDGER, 10, -1) == STATUS_OK
+    assert (SLOT.entry_count, SLOT.message_count) == (10, 30)
+    assert read_all(LEDGER.end, &messages) == 10
+    assert messages == 30
+    give_up()
+
+
+def test_a_group_that_does_not_fit_is_not_begun():
+    cdef EntryFrame frames[8]
+    cdef uint64_t offset = 0
+    cdef uint64_t end
+    assert create(False) == STATUS_OK
+    assert ledger_append_prepare(&LEDGER, 1 << 16) == STATUS_OK
+    end = LEDGER.end
+    LEDGER.entry_count_max = 7
+    assert append_group(8, frames, &offset) == STATUS_LEDGER_FULL
+    assert append_group(7, frames, &offset) == STATUS_OK
+    assert LEDGER.end > end
+    end = LEDGER.end
+    LEDGER.entry_count_max = 100
+    LEDGER.size_max = end + 100
+    assert append_group(1, frames, &offset) == STATUS_LEDGER_FULL
+    LEDGER.size_max = 1 << 28
+    LEDGER.prepared_end = end + 100
+    assert append_group(1, frames, &offset) == STATUS_LEDGER_FULL
+    LEDGER.message_count = LEDGER_MESSAGES_END - 4
+    LEDGER.prepared_end = end + (1 << 15)
+    assert append_group(2, frames, &offset) == STATUS_LEDGER_FULL
+    assert (LEDGER.end, LEDGER.entry_count) == (end, 7)
+    for state, status in (
+        (LEDGER_FENCED, STATUS_IO), (LEDGER_POISONED, STATUS_POISONED),
+        (LEDGER_CLOSED, STATUS_CLOSED),
+    ):
+        LEDGER.state = state
+        assert append_group(1, frames, &offset) == status
+    LEDGER.state = LEDGER_OPEN
+    give_up()
+
+
+def test_a_group_with_what_is_no_entry_is_refused():
+    cdef EntryFrame frame
+    cdef uint8_t room[200]
+    cdef uint64_t offset = 0
+    assert create(False) == STATUS_OK
+    memset(room, 0, sizeof(room))
+    memset(&frame, 0, sizeof(frame))
+    frame.entry_size = 40
+    frame.message_count = 1
+    status = ledger_append_group(&LEDGER, &frame, 1, room, 104, &offset)
+    assert status == STATUS_OUT_OF_RANGE
+    room[64] = 0x0E
+    status = ledger_append_group(&LEDGER, &frame, 1, room, 104, &offset)
+    assert status == STATUS_OUT_OF_RANGE
+    room[65] = 0x01
+    frame.message_count = 0
+    status = ledger_append_group(&LEDGER, &frame, 1, room, 104, &offset)
+    assert status == STATUS_OUT_OF_RANGE
+    frame.message_count = 40
+    status = ledger_append_group(&LEDGER, &frame, 1, room, 104, &offset)
+    assert status == STATUS_OUT_OF_RANGE
+    frame.message_count = 1
+    frame.entry_size = 5
+    status = ledger_append_group(&LEDGER, &frame, 1, room, 72, &offset)
+    assert status == STATUS_OUT_OF_RANGE
+    assert LEDGER.entry_count == 0
+    give_up()
+
+
+@pytest.mark.parametrize("kind", [FAULT_ERROR, FAULT_LATE_ERROR, FAULT_SHORT])
+def test_of_a_group_whose_write_failed_nothing_is_found(kind):
+    cdef EntryFrame frames[8]
+    cdef uint64_t offset = 0
+    cdef uint64_t end
+    cdef uint64_t messages = 0
+    cdef size_t done = 0
+    cdef uint8_t found[64]
+    cdef EntryFrame frame
+    assert create(False) == STATUS_OK
+    assert ledger_append_prepare(&LEDGER, 1 << 16) == STATUS_OK
+    assert append_group(3, frames, &offset) == STATUS_OK
+    end = LEDGER.end
+    file_faults_install()
+    assert file_faults_add(FILE_OP_WRITE, kind, 1, False, EIO) == STATUS_OK
+    assert append_group(8, frames, &offset) == STATUS_IO
+    file_faults_remove()
+    assert (LEDGER.state, LEDGER.end, LEDGER.entry_count) == (LEDGER_FENCED, end, 3)
+    assert read_all(end, &messages) == 3
+    for number in range(8):
+        assert file_read(LEDGER.fd, found, 64, end, &done) == 0 and done == 64
+        assert entry_frame_decode(found, LEDGER.seed, end, &frame) == STATUS_END
+        end += entry_frame_span(40 + number)
+    give_up()
 
 
 def test_a_header_block_survives_losing_either_copy():

@@ -17,11 +17,12 @@ class Served:
         clock: ManualClock | None,
         *,
         service: dict[str, Any] | None = None,
+        durability: str = "os",
         **options: Any,
     ) -> None:
         """service: options of serve."""
         self.clock = clock
-        self.client = pulsarx.Client("memory:", durability="os", clock=clock, **options)
+        self.client = pulsarx.Client("memory:", durability=durability, clock=clock, **options)
         self.service: BrokerService = serve(self.client, **{"port": 0, **(service or {})})
         self.network = self.service._network
 

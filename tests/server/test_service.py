@@ -145,7 +145,7 @@ def test_a_reader_that_does_not_read_holds_no_more_than_a_buffer(served: Served)
     other = Peer(served)  # by when the other one has had its turns
     other.say("PING")
     assert other.hear()[0] == "PONG"
-    held = connection._unsent_size + connection._transport.get_write_buffer_size()
+    held = connection._output.size + connection._transport.get_write_buffer_size()
     assert held <= 2 * (UNSENT_MAX + size)
     found = [peer.hear() for _ in range(count + 1)]
     messages = [each for each in found if each[0] == "MESSAGE"]
@@ -394,14 +394,17 @@ def test_a_client_that_is_closed_or_only_reads_is_not_served(tmp_path: Any) -> N
 
 def test_before_it_hangs_up_the_service_answers(open_served: Callable[..., Served]) -> None:
     """What was stored and not confirmed would be sent again, to the next owner of the folder."""
-    served = open_served()
+    served = open_served(durability="sync")
     peer = Peer(served)
     peer.produce()
     connection = the_connection(served)
     free = threading.Event()
     served.network.server.completions.jobs.post(lambda: free.wait(PATIENCE_SECONDS))
-    for number in range(50):
-        peer.say("SEND", entry(b"x"), producer_id=0, sequence_id=number)
+    frames = [
+        frame_encode("SEND", {"producer_id": 0, "sequence_id": number}, entry(b"x"))
+        for number in range(50)
+    ]
+    peer.socket.sendall(b"".join(frames))  # at once: the thread that reads flushes for a single one
     peer.say("PING")
     assert peer.hear()[0] == "PONG"  # all of it came, and nothing is confirmed
     closing = threading.Thread(target=served.service.close)

@@ -57,11 +57,11 @@ PYCORE = {  # folder: what it stands on, besides the core
     "cursor": _LEDGERS,
     "message": _LEDGERS,
     "arrow": "pycore.ground",
-    "publish": f"{_LEDGERS} pycore.message pycore.arrow",
-    "dispatch": f"{_LEDGERS} pycore.message pycore.cursor",
-    "consume": f"{_LEDGERS} pycore.message pycore.cursor pycore.dispatch pycore.arrow",
-    "ranges": f"{_LEDGERS} pycore.message pycore.arrow pycore.publish",
     "wire": "pycore.ground",
+    "publish": f"{_LEDGERS} pycore.message pycore.arrow pycore.wire",
+    "dispatch": f"{_LEDGERS} pycore.message pycore.cursor pycore.wire",
+    "consume": f"{_LEDGERS} pycore.message pycore.cursor pycore.dispatch pycore.arrow pycore.wire",
+    "ranges": f"{_LEDGERS} pycore.message pycore.arrow pycore.publish",
 }
 PYCORE_ALSO = {"arrow": "numpy", "ground": "gevent"}
 API = "api nouns listening"  # what stands on the broker, and what programs hold of it

@@ -136,7 +136,7 @@ class NetworkService:
             await self._gone.wait()
 
     def _open(self) -> ServedConnection:
-        return ServedConnection(self)
+        return ServedConnection(self, sends_itself=True)
 
     def _open_tls(self) -> TlsTransport:
         assert self._contexts is not None

@@ -11,8 +11,8 @@ import asyncio
 import logging
 from collections import deque
 
-from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.work_pool import SerialWork
+from pulsarx._pycore.wire.command_output import SocketOutput
 from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
@@ -53,8 +53,10 @@ _log = logging.getLogger("pulsarx")
 class ServedConnection(asyncio.BufferedProtocol):
     """Called by the loop, unless a method says otherwise."""
 
-    def __init__(self, service: ServiceHost) -> None:
+    def __init__(self, service: ServiceHost, sends_itself: bool = False) -> None:
+        """sends_itself: its transport sends bytes as they are, so they may go past it."""
         self._service = service
+        self._sends_itself = sends_itself
         self._loop = service.loop
         self._work = SerialWork(service.pool, self._step, "a connection")
         self._transport: Any = None
@@ -70,12 +72,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._is_broken = False  # what came is not to be done
         self._is_done = False  # the session is closed
         # What goes
-        self._lock = Lock()  # of the next three
-        self._unsent: list[bytes] = []
-        self._unsent_size = 0
-        self._flush_is_due = False
+        self._output = SocketOutput(self._ask_flush, self._work.due, UNSENT_MAX)
         self._is_blocked = False  # the client does not take what it is sent
-        self._wants_room = False
         # Between two looks
         self._was_heard = True
         self._taken_size = 0
@@ -90,15 +88,17 @@ class ServedConnection(asyncio.BufferedProtocol):
         address = transport.get_extra_info("sockname")
         service_url, service_url_tls = self._service.urls(address[0] if address else "localhost")
         self.session: Session = self._service.server.open_session(
-            self._write,
+            self._output.put,
             self._work.due,
-            has_room=self._has_room,
+            output=self._output,
             service_url=service_url,
             service_url_tls=service_url_tls,
             # Of TlsTransport, when the client has proved that it has the certificate.
             certificate_name=lambda: transport.get_extra_info("certificate_name"),
             host=_host_of(transport.get_extra_info("peername")),
         )
+        if self._sends_itself:
+            self._output.begin(self.descriptor())
         self._service.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -117,6 +117,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._is_lost = True
+        self._output.end()
         self.session.lose()
         self._work.due()
         if self._is_done:
@@ -124,11 +125,12 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._is_blocked = True
+        self._output.block(True)
         self._settle_reading()
 
     def resume_writing(self) -> None:
         self._is_blocked = False
-        self._room_came()
+        self._output.block(False)
         self._settle_reading()
 
     def _settle_reading(self) -> None:
@@ -158,6 +160,14 @@ class ServedConnection(asyncio.BufferedProtocol):
         time."""
         if self._is_done:
             return False
+        self._output.hold()
+        try:
+            return self._hold_step()
+        finally:
+            self._output.release()
+
+    def _hold_step(self) -> bool:
+        """See _step; what is written is sent behind it."""
         try:
             more = not self._is_broken and self._do_some()
         except WireError as error:
@@ -179,11 +189,9 @@ class ServedConnection(asyncio.BufferedProtocol):
         return more
 
     def _do_some(self) -> bool:
-        done = 0
-        while self._came and done < _STEP_SIZE and not self.session.is_proving:
-            data = self._came.popleft()
+        if self._came and not self.session.is_proving:
+            data = self._take_came()
             self.session.received(data)
-            done += len(data)
             self._done_size += len(data)
         unfinished = self.session.unfinished_size
         if unfinished != self._unfinished_size:
@@ -192,6 +200,17 @@ class ServedConnection(asyncio.BufferedProtocol):
         if not self._is_lost:
             self.session.deliver()
         return bool(self._came) and not self.session.is_proving
+
+    def _take_came(self) -> bytes:
+        """Return what came, up to what is done in one step."""
+        data = self._came.popleft()
+        if not self._came:
+            return data
+        pieces, size = [data], len(data)
+        while self._came and size < _STEP_SIZE:
+            pieces.append(self._came.popleft())
+            size += len(pieces[-1])
+        return b"".join(pieces)
 
     def _finish(self) -> None:
         if self._is_lost:
@@ -202,46 +221,19 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     # What goes ------------------------------------------------------------------------------------
 
-    def _write(self, data: bytes) -> None:
+    def _ask_flush(self) -> None:
         """In any thread."""
-        with self._lock:
-            self._unsent.append(data)
-            self._unsent_size += len(data)
-            is_due, self._flush_is_due = self._flush_is_due, True
-        if not is_due:
-            try:
-                self._call(self._flush)
-            except BaseException:
-                self._flush_is_due = False  # who writes next asks for it
-                raise
+        self._call(self._flush)
 
     def _call(self, callback: Any) -> None:
         """In any thread."""
         call_in_loop(self._loop, callback)
 
     def _flush(self) -> None:
-        with self._lock:
-            unsent, self._unsent = self._unsent, []
-            self._unsent_size = 0
-            self._flush_is_due = False
-        if unsent and not self._is_lost and not self._transport.is_closing():
-            self._transport.writelines(unsent)
-        self._room_came()
-
-    def _has_room(self) -> bool:
-        """In the session's thread."""
-        if self._is_roomy():
-            return True
-        self._wants_room = True
-        return self._is_roomy()  # there may have come some before it was wanted
-
-    def _is_roomy(self) -> bool:
-        return self._is_lost or not (self._is_blocked or self._unsent_size >= UNSENT_MAX)
-
-    def _room_came(self) -> None:
-        if self._wants_room and self._is_roomy():
-            self._wants_room = False
-            self._work.due()
+        is_open = not self._is_lost and not self._transport.is_closing()
+        rest = self._output.take(is_open and not self._transport.get_write_buffer_size())
+        if rest and is_open:
+            self._transport.write(rest)
 
     # Life -----------------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
 from pulsarx._pycore.dispatch.position_sink import SinkEvents
-from pulsarx._pycore.ground.locks import Lock
-from pulsarx._pycore.wire.hot_commands import message_encode
 from pulsarx.broker.subscriptions.backlog import mark_delete_position
 from pulsarx.message_id import MessageId
 from pulsarx.wire.commands import CUMULATIVE, FROM_BROKER
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.transactions.served_transaction import ServedTransaction
     from pulsarx.sessions.context import SessionContext
 
-_PLACES_MAX = 10_000  # entries whose place is remembered; others are looked up
 _NO_ENTRY = -1  # what is before the first entry of a ledger
 
 
@@ -35,29 +32,21 @@ class SessionConsumer(EntryConsumer):
         self, sink: EntrySink, subscription: Subscription, keeps_messages: bool = True
     ) -> None:
         """keeps_messages: the topic does; else what is acknowledged or refused is gone anyway."""
-        super().__init__(sink, subscription.host)
+        partition = subscription.topic.ledger.partition
+        super().__init__(sink, subscription.host, partition, keeps_messages)
         self.consumer_name: Any = sink.consumer_name
-        self.partition: int = subscription.topic.ledger.partition
-        self.keeps_messages = keeps_messages
         self._events: SinkEvents | None = None  # which of a Failover subscription is active
         self._has_ended = False  # it was told that nothing more comes
         self.subscription = subscription
-        self.is_due: bool = True  # there may be something to send
-        self.has_flowed = False  # its client wants messages
         self.to_close: bool = False  # the subscription was moved
         self.has_sought = False  # by its client
-        self._acknowledging = Lock()  # so that nothing is acknowledged behind a move
-        self._is_behind = False  # what it was sent is of before a move
-        self.epoch: int = 0
-        self._wake: Callable[[], object] = _nothing
-        # Of entries that were sent: first message, messages. To find them when they come back.
-        self._places: dict[tuple[int, int], tuple[int, int]] = {}
+        self.wake = _nothing
 
     def begin(self, epoch: int, wake: Callable[[], object], connection: object) -> None:
         """Call wake() whenever there may be something to send. connection: the same object for all
         of one."""
         self.epoch = epoch
-        self._wake = wake
+        self.wake = wake
         self.connection: object = connection
         self.watch(self.due)
         if self._events is not None:
@@ -88,21 +77,16 @@ class SessionConsumer(EntryConsumer):
         self._has_ended = self.awaits_more() or self.subscription.backlog()[1] == 0
         return self._has_ended
 
-    def due(self) -> None:
-        """In any thread, and with mutexes held."""
-        self.is_due = True
-        self._wake()
-
     def begin_anew(self) -> None:
         """The subscription was moved: have the client subscribe again. In any thread."""
         self.to_close = True
-        self._wake()
+        self.wake()
 
     def fall_behind(self, is_behind: bool) -> None:
         """The subscription is moved, or was not after all: whether what was sent is not
         acknowledged any more. In any thread."""
-        with self._acknowledging:
-            self._is_behind = is_behind or self.to_close
+        with self.acknowledging:
+            self.is_behind = is_behind or self.to_close
 
     @property
     def ledger(self) -> LedgerList | CompactedView:
@@ -129,46 +113,19 @@ class SessionConsumer(EntryConsumer):
             told["blocked"] = mine["blocked_consumer_on_unacked_msgs"]
         return told
 
-    def deliveries(
-        self, has_room: Callable[[], bool]
-    ) -> Iterator[tuple[int, int, bytes, int, list[int] | None]]:
-        """The entries that there are to send, as far as permits go and has_room says. What is
-        damaged is passed over and in the log."""
-        self.is_due = False
-        while self.is_open:
-            if not has_room():
-                self.is_due = True
-                self.stall()
-                return
-            try:
-                found = self.take_entry()
-            except errors.CorruptDataError:
-                continue  # the subscription has said in the log what is lost
-            if found is None:
-                return
-            for ledger_id, entry_id, entry, count, ack_set, first, messages in found:
-                if messages:
-                    if len(self._places) == _PLACES_MAX:
-                        self._places.clear()
-                    self._places[ledger_id, entry_id] = first, messages
-                yield ledger_id, entry_id, entry, count, ack_set
-
     def send_due(self, consumer_id: int, context: SessionContext) -> None:
         """See AnyConsumer."""
-        for ledger_id, entry_id, entry, count, ack_set in self.deliveries(context.has_room):
-            if ack_set is None:
-                ids = ledger_id, entry_id, self.partition
-                context.write(message_encode(consumer_id, *ids, count, self.epoch, entry))
-                continue
-            context.tell(
-                "MESSAGE",
-                entry,
-                consumer_id=consumer_id,
-                message_id=id_data(MessageId(self.partition, ledger_id, entry_id)),
-                redelivery_count=count or None,
-                ack_set=ack_set,
-                consumer_epoch=self.epoch or None,
-            )
+        while others := self.send_entries(context.output, consumer_id):
+            for ledger_id, entry_id, entry, count, ack_set, _, _ in others:
+                context.tell(
+                    "MESSAGE",
+                    entry,
+                    consumer_id=consumer_id,
+                    message_id=id_data(MessageId(self.partition, ledger_id, entry_id)),
+                    redelivery_count=count or None,
+                    ack_set=ack_set or (),
+                    consumer_epoch=self.epoch or None,
+                )
 
     def tell_news(self, consumer_id: int, context: SessionContext, was_due: bool) -> None:
         """See AnyConsumer."""
@@ -201,13 +158,12 @@ class SessionConsumer(EntryConsumer):
             return
         runs = []
         for place in places:
-            found = self._places.pop(place, None)
+            found = self.take_sent(*place)
             if found is None:
                 target = MessageId(self.partition, *place)
-                runs.append(self.ledger.locate_for_acknowledgement(target))
-            else:
-                runs.append((place[0], *found))
-        with self._acknowledging:
+                found = self.ledger.locate_for_acknowledgement(target)
+            runs.append(found)
+        with self.acknowledging:
             self._require_unmoved()
             self.acknowledge_many(_Runs(runs))
 
@@ -237,7 +193,7 @@ class SessionConsumer(EntryConsumer):
                         f"{transaction}: it is acknowledged already, and trimmed"
                     )
                 runs += found
-        with self._acknowledging:
+        with self.acknowledging:
             self._require_unmoved()
             if kind != CUMULATIVE:
                 self.acknowledge_many(_Runs(runs), transaction)
@@ -252,7 +208,7 @@ class SessionConsumer(EntryConsumer):
                         transaction.acknowledged(self.subscription, [])
 
     def _require_unmoved(self) -> None:
-        if self._is_behind:
+        if self.is_behind:
             raise errors.AlreadyClosed(
                 detail=f"consumer {self.consumer_name}: its subscription was moved"
             )

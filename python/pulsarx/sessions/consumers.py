@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx._pycore.wire.command_takers import AckTaker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.any_topic import AnyTopic
@@ -99,12 +100,14 @@ class SessionConsumers:
         require: Require,
         take_sought: Callable[[str, str], Position | None],
         links: dict[int, Callable[[int, int, int, int, int], object]],
+        acks: dict[int, AckTaker],
         transaction_of: Callable[[Values], ServedTransaction | None],
         are_guests: bool,
     ) -> None:
         """require: as ClientProof has it. take_sought: see SessionHost, for this session. links:
-        what is told of a link frame; see FrameCutter. transaction_of: see SessionTransactions.
-        are_guests: they are of another process of this machine, which shares the folder."""
+        what is told of a link frame, acks: what takes ACK and FLOW; see FrameCutter.
+        transaction_of: see SessionTransactions. are_guests: they are of another process of this
+        machine, which shares the folder."""
         self._are_guests = are_guests
         self._transaction_of = transaction_of
         self._context = context
@@ -113,7 +116,7 @@ class SessionConsumers:
         self._tell, self._answer, self._refuse = context.tell, context.answer, context.refuse
         self._require = require
         self._take_sought = take_sought
-        self._links = links
+        self._links, self._acks = links, acks
         self._consumers: dict[int, AnyConsumer] = {}
         self._due = DueIds(self._wake)
         self._failed: dict[int, Exception] = {}  # why one was closed, until its client hears of it
@@ -128,6 +131,8 @@ class SessionConsumers:
             self._consumers[consumer_id] = consumer
             if take_link is not None:
                 self._links[consumer_id] = take_link
+            elif isinstance(consumer, SessionConsumer):
+                self._acks[consumer_id] = consumer
 
     def all_due(self) -> None:
         """There may be something to send for each."""
@@ -165,6 +170,7 @@ class SessionConsumers:
             steps: list[Callable[[], object]] = [each.leave for each in self._consumers.values()]
             self._consumers = {}
             self._links.clear()
+            self._acks.clear()
         return steps
 
     def deliver(self) -> None:
@@ -401,6 +407,7 @@ class SessionConsumers:
         with self._lock:
             self._consumers.pop(consumer_id, None)
             self._links.pop(consumer_id, None)
+            self._acks.pop(consumer_id, None)
         gone = error_of_gone(consumer.subscription.topic)
         if gone is not None:
             self._failed.setdefault(consumer_id, gone)
@@ -449,6 +456,7 @@ class SessionConsumers:
         with self._lock:
             consumer = self._consumers.pop(consumer_id, None)
             self._links.pop(consumer_id, None)
+            self._acks.pop(consumer_id, None)
         if consumer is not None:
             consumer.leave()
 

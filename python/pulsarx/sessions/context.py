@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx._pycore.wire.command_output import CommandOutput
     from pulsarx.access.access import Access
     from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.broker.broker import Broker
@@ -87,7 +88,7 @@ class SessionContext:
         server: SessionHost,
         write: Callable[[bytes], object],
         wake: Callable[[], object],
-        has_room: Callable[[], bool],
+        output: CommandOutput,
         service_url: str | None,
     ) -> None:
         """See Session."""
@@ -95,7 +96,8 @@ class SessionContext:
         self.broker: Broker = server.broker
         self.write = write
         self.wake = wake
-        self.has_room = has_room
+        self.output = output
+        self.has_room: Callable[[], bool] = output.has_room
         self.service_url = service_url
         self.by_name: bool = bool(server.listeners)  # some clients are led elsewhere
         self.is_guest = False  # the client is another process of this folder

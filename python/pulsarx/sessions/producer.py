@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
     from pulsarx._pycore.ledger.open_transactions import TransactionCore
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
-    from pulsarx._pycore.publish.entry_answers import EntryAnswer, EntryAnswers
-    from pulsarx._pycore.publish.entry_publisher import EntryPublisher
+    from pulsarx._pycore.publish.entry_answers import EntryAnswer
     from pulsarx._pycore.publish.producer_sequences import ProducerSequences
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.producer_registry import ProducerRegistry
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
     Late = tuple[bytes, EntryAnswer, int, TransactionCore | None]
 
 
-class SessionProducer:
+class SessionProducer(EntryIntake):
     """Publishes the entries of one producer. In ProducerRegistry it stands where a producer of this
     process does."""
 
     is_forgotten = False  # its session keeps it
-    answers: EntryAnswers  # of its session
 
     def __init__(
         self,
@@ -53,8 +51,16 @@ class SessionProducer:
         guest, which numbers its messages itself: tells it that duplicates will be told, and the
         highest id that is stored under its name."""
         runtime = topic.runtime
+        super().__init__(
+            topic.publisher_for(completions),
+            decompress,
+            compress,
+            entry_size_max(runtime.options.max_message_size),
+            runtime.decompressed_size_max,
+            topic.hold_chunks,
+            runtime.clock,
+        )
         self.name = name
-        self.is_open: bool = True
         self.context: SessionContext | None = None  # of its session
         self._tell_sequence = tell_sequence
         self.tell_fenced: Callable[[Exception], object] | None = None  # of a guest
@@ -66,7 +72,6 @@ class SessionProducer:
         self.described: dict[str, Any] = {}  # for statistics: what its client says of itself
         self.epoch = 0  # how often its client has made it anew
         self._topic = topic
-        self._completions = completions
         self._was_shut = was_shut
         self._wake = wake
         # What waits for the publish rate, and until when, 0: without end, and of which transaction;
@@ -78,22 +83,12 @@ class SessionProducer:
         self._skew_ms: int | None = None
         self._is_dropping = False  # what came last; what was not read meanwhile waited as well
         self._timer: Timer | None = None
-        self.publisher: EntryPublisher = topic.publisher_for(completions)
-        self._intake = EntryIntake(
-            self.publisher,
-            decompress,
-            compress,
-            entry_size_max(runtime.options.max_message_size),
-            runtime.decompressed_size_max,
-            topic.hold_chunks,
-            runtime.clock,
-        )
         self._sequences: ProducerSequences | None = None
         found = topic.deduplication
         if found is not None:
             self._sequences = found.of(name)
             if tell_sequence is None:
-                self._intake.deduplicate(self._sequences)
+                super().deduplicate(self._sequences)
             else:
                 self._to_come = (self._sequences, found.catch_up)  # told with its name
         topic.instruct(self)
@@ -102,9 +97,9 @@ class SessionProducer:
         self, sequence_id: int, entry: bytes, transaction: TransactionCore | None = None
     ) -> None:
         """An entry has come: publish it, and answer it."""
-        self.publish(entry, self.answers.begin(sequence_id, len(entry)), transaction)
+        self.publish_next(entry, self.answers.begin(sequence_id, len(entry)), transaction)
 
-    def publish(
+    def publish_next(
         self, entry: bytes, answer: EntryAnswer, transaction: TransactionCore | None = None
     ) -> None:
         """Publish one entry, which is answered in the order of the calls; or never, when it was
@@ -114,13 +109,14 @@ class SessionProducer:
         self._came_count += 1
         if self._late or self._is_dropping or self._waits():
             self._late.append((entry, answer, self._expires_ms, transaction))
+            self.is_gated = True
             self.go_on()
             return
         self._publish(entry, answer, transaction)
 
     def sent_at(self, sent_ms: int, timeout_ms: int) -> None:
         """The messages from now on were sent by its guest then or later, by the guest's clock, and
-        are not to be published once so much time has passed. By its session, as publish."""
+        are not to be published once so much time has passed. By its session."""
         skew_ms = self._topic.runtime.clock.steady_ms() - sent_ms
         if self._skew_ms is not None:
             skew_ms = min(skew_ms, self._skew_ms)  # more of it is the way
@@ -129,7 +125,7 @@ class SessionProducer:
 
     def _waits(self) -> bool:
         """Whether the publish rate is used up; then its session is woken when it is not."""
-        until_ms = self._intake.waits_until()
+        until_ms = self.waits_until()
         if not until_ms:
             return False
         self._wake_at(until_ms)
@@ -148,11 +144,12 @@ class SessionProducer:
         self._wake()
 
     def go_on(self) -> None:
-        """Publish what waited for the publish rate, as far as that allows by now. By its session,
-        as publish."""
+        """Publish what waited for the publish rate, as far as that allows by now. By its
+        session."""
         self._drop_expired()
         while self._late and self.is_open and not self._waits():
             self._take_late()
+        self.is_gated = bool(self._late)
 
     def _drop_expired(self) -> None:
         """Forget what has waited longer than its send may take."""
@@ -188,7 +185,7 @@ class SessionProducer:
 
     def give_up(self, count: int) -> None:
         """Forget what still waits of so many entries, of all that came: their sends have timed
-        out. By its session, as publish."""
+        out. By its session."""
         waiting = sum(each is not None for each in self._late)
         while self._late and self._came_count - waiting < count:
             waiting -= self._late[0] is not None
@@ -200,7 +197,7 @@ class SessionProducer:
         self._is_dropping = False
         self._is_behind = self._is_behind or self._to_come is not None
         try:
-            self._intake.publish(entry, answer, transaction)
+            self.publish(entry, answer, transaction)
         except Exception as raised:
             self.refuse(answer, raised)
 
@@ -208,18 +205,15 @@ class SessionProducer:
         """Answer an entry with an error, and publish nothing of it."""
         # The client expects the answers in the order of its sends. What was sent before has none
         # yet, unless it is confirmed.
-        attempt(self._intake.settle)
-        if answer.is_told_at_once:
-            answer.tell(error, None)
-        else:
-            self._completions.jobs.post(lambda: answer.tell(error, None))
+        attempt(self.settle)
+        answer.tell(error, None)
 
     def shut(self) -> None:
         """Return when everything that was sent is answered; refuse what comes now. Called by the
         broker too, when it closes or the topic is deleted."""
         self.is_open = False
         try:
-            self._intake.shut()
+            super().shut()
         finally:
             self._was_shut()
 
@@ -235,7 +229,7 @@ class SessionProducer:
                     self._take_late()
                 self.shut()
             else:
-                self._intake.shut()  # what failed had it closed as it was
+                super().shut()  # what failed had it closed as it was
         finally:
             self._give_back()
             self._topic.producer_left(self.name, self)
@@ -245,7 +239,7 @@ class SessionProducer:
     ) -> None:
         """Another producer has the topic to itself: a guest is told so, another client learns it
         when it sends."""
-        self._intake.fence(reason, kind)
+        super().fence(reason, kind)
         self._give_back()
         if self.tell_fenced is not None:
             self.tell_fenced(kind(detail=reason))
@@ -253,7 +247,7 @@ class SessionProducer:
     def hold(self, reason: str) -> None:
         """The backlog is too large: the client learns it when it sends, and makes another producer
         when there is room."""
-        self._intake.fence(reason, errors.ProducerBlockedQuotaExceededError)
+        super().fence(reason, errors.ProducerBlockedQuotaExceededError)
 
     def keep(self, producers: ProducerRegistry) -> None:
         """Keep a new partition for its client, which has the others to itself, until it comes."""
@@ -268,14 +262,10 @@ class SessionProducer:
     def release(self) -> None:
         """There is room again, for other producers."""
 
-    def limit_delay(self, delay_max_ms: int) -> None:
-        """See EntryIntake."""
-        self._intake.limit_delay(delay_max_ms)
-
     def limit_rate(self, limit: RateLimit | None, meter: PublishMeter | None) -> None:
         """Publish no faster than this; what comes meanwhile waits. meter: told what is
         published."""
-        self._intake.limit_rate(limit, meter)
+        super().limit_rate(limit, meter)
         if self._late:
             self._wake()
 
@@ -289,7 +279,7 @@ class SessionProducer:
         self._sequences = sequences
         self._to_come = None
         if sequences is None or self._tell_sequence is None:
-            self._intake.deduplicate(sequences, catch_up)
+            super().deduplicate(sequences, catch_up)
         else:
             assert catch_up is not None
             self._to_come, self._is_behind = (sequences, catch_up), True
@@ -308,7 +298,7 @@ class SessionProducer:
             if to_come is not None and self.is_open:
                 sequences, catch_up = to_come
                 try:
-                    self._intake.deduplicate(sequences, catch_up if self._is_behind else None)
+                    super().deduplicate(sequences, catch_up if self._is_behind else None)
                 except Exception as error:
                     # What is stored could not be flushed, or read. It comes again, and begins
                     # with that.
@@ -327,23 +317,16 @@ class SessionProducer:
         """Whether its entries are compared, or will be when it is told of it."""
         return self._sequences is not None
 
-    def chunked_message_rate(self) -> float:
-        return self._intake.chunked_message_rate()
-
     def last_sequence_id(self) -> int:
         """The sequence id of the last message it published, here or with the owner before; -1: of
         none."""
-        return max(self._intake.last_sequence_id(), self.known_sequence_id())
+        return max(super().last_sequence_id(), self.known_sequence_id())
 
     def known_sequence_id(self) -> int:
         """Up to which duplicates of it are told; -1: none are."""
         return -1 if self._sequences is None else self._sequences.stored
 
-    def went_on_from(self, sequence_id: int) -> None:
-        """See EntryIntake."""
-        self._intake.went_on_from(sequence_id)
-
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
         self.is_open = False
-        self._intake.abandon()
+        super().abandon()

@@ -8,7 +8,6 @@ from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ground.due_ids import DueIds
 from pulsarx._pycore.publish.entry_answers import EntriesInFlight, EntryAnswers
-from pulsarx._pycore.wire.hot_commands import receipt_encode
 from pulsarx.access.access import Access
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ledger.open_transactions import TransactionCore
+    from pulsarx._pycore.wire.command_takers import SendTaker
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.sessions.context import SessionContext
     from pulsarx.sessions.topic_answers import Require
@@ -56,7 +56,7 @@ class SessionProducers:
         self,
         context: SessionContext,
         require: Require,
-        sends: dict[int, Callable[[int, bytes], object]],
+        sends: dict[int, Callable[[int, bytes], object] | SendTaker],
         transaction_of: Callable[[Values], ServedTransaction | None],
         are_guests: bool,
     ) -> None:
@@ -267,7 +267,7 @@ class SessionProducers:
         sequence_id = made.known_sequence_id()
         if self._are_guests and not made.tells_duplicates:
             sequence_id = owner_link.NOT_DEDUPLICATED
-        self._sends[values["producer_id"]] = made.take
+        self._sends[values["producer_id"]] = made.take if self._are_guests else made
         self._tell_producer(
             values,
             made.name,
@@ -341,7 +341,7 @@ class SessionProducers:
         except Exception as error:
             producer.refuse(answer, error)
         else:
-            producer.publish(entry, answer, transaction)
+            producer.publish_next(entry, answer, transaction)
 
     def _answers_of(self, producer: SessionProducer, producer_id: int) -> EntryAnswers:
         def otherwise(
@@ -364,14 +364,7 @@ class SessionProducers:
                 code = self._code_of_refusal(producer, error)
                 self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
 
-        return EntryAnswers(
-            self._in_flight,
-            producer_id,
-            self._write,
-            receipt_encode,
-            otherwise,
-            at_once=self._are_guests,
-        )
+        return EntryAnswers(self._in_flight, producer_id, self._context.output, otherwise)
 
     def _tell_sequence(self, producer_id: int, sequence_id: int) -> None:
         """In any thread."""

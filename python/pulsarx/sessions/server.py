@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx._pycore.wire.command_output import CommandOutput
 from pulsarx.sessions.session import Session
 
 TYPE_CHECKING = False
@@ -62,6 +63,7 @@ class Server:
         wake: Callable[[], object],
         *,
         has_room: Callable[[], bool] = _always,
+        output: CommandOutput | None = None,
         service_url: str | None = None,
         service_url_tls: str | None = None,
         certificate_name: Callable[[], str | None] = _nobody,
@@ -69,8 +71,11 @@ class Server:
         guests: Callable[..., GuestPart] | None = None,
         link: OwnerLink | None = None,
     ) -> Session:
-        """The session of a new connection. See Session, ClientProof and SessionContext."""
-        session = Session(self, write, wake, has_room, service_url, guests)
+        """The session of a new connection. See Session, ClientProof and SessionContext. output:
+        what write belongs to; None: to nothing that could take bytes natively."""
+        if output is None:
+            output = CommandOutput(write, has_room)
+        session = Session(self, write, wake, output, service_url, guests)
         if link is not None:
             session.use_link(link)
         session.context.service_url_tls = service_url_tls

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
+    from pulsarx._pycore.wire.command_output import CommandOutput
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.sessions.context import GuestPart, SessionHost
 
@@ -49,21 +50,22 @@ class Session:
         server: SessionHost,
         write: Callable[[bytes], object],
         wake: Callable[[], object],
-        has_room: Callable[[], bool],
+        output: CommandOutput,
         service_url: str | None,
         guests: Callable[..., GuestPart] | None = None,
     ) -> None:
         """write: sends bytes, in any thread and in the order of the calls, without waiting. wake:
         has deliver called soon; in any thread and with mutexes held, so it may only enqueue.
-        has_room: whether more is to be delivered; where it is not, wake is called when there is
-        room. service_url: under which the client reaches this broker. guests: makes what
-        only a guest asks for, of context, consumers and producers; None: the client is none."""
+        output: what write does, natively; where it has no room for more that is delivered, wake is
+        called when there is. service_url: under which the client reaches this broker. guests:
+        makes what only a guest asks for, of context, consumers and producers; None: the client is
+        none."""
         self._server = server
         self._broker = server.broker
-        context = SessionContext(server, write, wake, has_room, service_url)
+        context = SessionContext(server, write, wake, output, service_url)
         self.context: SessionContext = context
         context.is_guest = is_guest = guests is not None
-        self._tell, self._wake, self._has_room = context.tell, wake, has_room
+        self._tell, self._wake, self._has_room = context.tell, wake, output.has_room
         proof = ClientProof(context)
         self.proof: ClientProof = proof
         self._permissions_changed = False
@@ -80,7 +82,13 @@ class Session:
         )
         self.producers: SessionProducers = producers
         consumers = SessionConsumers(
-            context, require, take_sought, self._reader.cutter.links, transactions.of, is_guest
+            context,
+            require,
+            take_sought,
+            self._reader.cutter.links,
+            self._reader.cutter.acks,
+            transactions.of,
+            is_guest,
         )
         self.consumers: SessionConsumers = consumers
         topics = TopicAnswers(

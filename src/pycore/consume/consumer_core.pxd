@@ -10,6 +10,7 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.wire.command_takers cimport AckTaker
 
 cdef enum ConsumerState:
     CONSUMER_OPEN = 1
@@ -22,7 +23,7 @@ cdef bint is_met_again(object error, uint64_t raised) except -1
 handler raised."""
 
 
-cdef class ConsumerCore:
+cdef class ConsumerCore(AckTaker):
     cdef readonly Dispatcher dispatcher
     cdef readonly EntrySink receiver      # the dispatcher's side; guarded by core.mutex
     cdef SubscriptionCore core

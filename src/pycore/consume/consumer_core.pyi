@@ -8,8 +8,9 @@ from pulsarx._pycore.dispatch.redelivery import DeadLetterSink
 from pulsarx._pycore.ground.deadline import Deadline
 from pulsarx._pycore.message.message import Message
 from pulsarx._pycore.message.message_id import MessageId
+from pulsarx._pycore.wire.command_takers import AckTaker
 
-class ConsumerCore:
+class ConsumerCore(AckTaker):
     @property
     def dispatcher(self) -> Dispatcher: ...
     receiver: EntrySink

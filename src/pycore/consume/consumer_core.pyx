@@ -29,6 +29,7 @@ from pulsarx._pycore.dispatch.transaction_steps cimport (
 )
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
+from pulsarx._pycore.wire.command_takers cimport AckTaker
 
 
 cdef bint is_met_again(object error, uint64_t raised) except -1:
@@ -43,7 +44,7 @@ cdef int failed_within(TransactionCore transaction, object error) except -1:
     return 0
 
 
-cdef class ConsumerCore:
+cdef class ConsumerCore(AckTaker):
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
     def __cinit__(self, *args, **named):

@@ -2,6 +2,7 @@
 """Body of connection_sink.pxd."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.byte_writer cimport (
@@ -13,12 +14,17 @@ from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.message.chunked_message cimport Chunk
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.wire.command_output cimport CommandOutput
+from pulsarx._pycore.wire.hot_commands cimport COMMAND_SIZE_MAX
 
 cdef enum BrokerEntryMetadata:
     BROKER_METADATA_MAGIC_LOW = 0x02     # behind 0x0e
     TAG_BROKER_TIMESTAMP = 1 << 3
     TAG_INDEX = 2 << 3
     BROKER_METADATA_SIZE_MAX = 28
+
+cdef enum:
+    CLAIMED_LEAST = 4
 
 
 cdef class ConnectionSink(EntrySink):
@@ -34,37 +40,69 @@ cdef class ConnectionSink(EntrySink):
         self.passes_on = True
         self.permits = 0
 
-    cdef list take_entry(self):
+    def __dealloc__(self) -> None:
+        PyMem_Free(self.claimed)
+
+    cdef bint is_pushed(self) noexcept:
+        """Whether what it has was counted when others pushed it."""
+        return self.dispatcher.shares or self.dispatcher.keeps_nothing
+
+    cdef EntryView claim_next(self, CommandOutput output):
         cdef EntryView view
-        cdef list claimed
-        cdef list found
-        # What others push was counted then.
-        cdef bint is_pushed = self.dispatcher.shares or self.dispatcher.keeps_nothing
+        cdef bint is_pushed = self.is_pushed()
         while is_pushed or self.permits > 0:
             if self.view is None or self.place.generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
-            claimed = self.claim_slice(view)
-            if claimed:
-                found = deliveries(view, claimed, self.exposes)
-                if not is_pushed:
-                    self.permits -= <int64_t>len(claimed)
-                if view.chunked is not None:
-                    self.permits -= <int64_t>len(found) - 1
-                elif self.counts_left_out:
-                    self.permits -= <int64_t>(len(found) * view.message_count - len(claimed))
-                return found
+            if output is not None:
+                output.room(COMMAND_SIZE_MAX + view.entry_size)
+            self.claim_slice(view)
+            if self.claimed_count:
+                return view
         return None
 
-    def claim_slice(self, EntryView view) -> list:
-        """(batch index, redelivery count) of what is left of the current slice; it is used up."""
-        cdef list claimed = []
+    cdef bint is_whole(self, EntryView view) noexcept:
+        cdef uint32_t at
+        if view.chunked is not None or self.exposes or self.claimed_count != view.message_count:
+            return False
+        for at in range(1, self.claimed_count):
+            if self.claimed[at].redelivery_count != self.claimed[0].redelivery_count:
+                return False
+        return True
+
+    cdef int count_sent(self, EntryView view, Py_ssize_t deliveries) except -1:
+        if not self.is_pushed():
+            self.permits -= <int64_t>self.claimed_count
+        if view.chunked is not None:
+            self.permits -= <int64_t>deliveries - 1
+        elif self.counts_left_out:
+            self.permits -= <int64_t>deliveries * view.message_count - <int64_t>self.claimed_count
+        return 0
+
+    cdef list deliveries(self, EntryView view):
+        return deliveries_of(view, [(self.claimed[at].index, self.claimed[at].redelivery_count)
+                                 for at in range(self.claimed_count)], self.exposes)
+
+    cdef list take_entry(self):
+        cdef list found
+        cdef EntryView view = self.claim_next(None)
+        if view is None:
+            return None
+        found = self.deliveries(view)
+        self.count_sent(view, len(found))
+        return found
+
+    cdef int claim_slice(self, EntryView view) except -1:
+        """Claim what is left of the current slice; it is used up."""
         cdef uint32_t at = 0
         cdef uint32_t index = 0
         cdef int count = 0
+        self.claimed_count = 0
         try:
             while self.view is view:
+                if self.claimed_count == self.claimed_capacity:
+                    self.grow_claimed()
                 if view.metadata_flags & METADATA_BATCH:
                     self.locate_next(&at, &index)
                 if self.place.filtered:
@@ -74,12 +112,30 @@ cdef class ConnectionSink(EntrySink):
                 else:
                     self.drop_view()
                 if count >= 0:
-                    claimed.append((index, count))
+                    self.claimed[self.claimed_count].index = index
+                    self.claimed[self.claimed_count].redelivery_count = <uint32_t>count
+                    self.claimed_count += 1
         except BaseException:
-            for index, count in claimed:
-                self.dispatcher.unclaim(self, view, index)
+            self.unclaim_slice(view)
             raise
-        return claimed
+        return 0
+
+    cdef int unclaim_slice(self, EntryView view) except -1:
+        """Give back what was claimed, which is not sent."""
+        cdef uint32_t at
+        for at in range(self.claimed_count):
+            self.dispatcher.unclaim(self, view, self.claimed[at].index)
+        return 0
+
+    cdef int grow_claimed(self) except -1:
+        cdef uint32_t capacity = max(2 * self.claimed_capacity, <uint32_t>CLAIMED_LEAST)
+        cdef ClaimedMessage* grown = <ClaimedMessage*>PyMem_Realloc(
+            self.claimed, capacity * sizeof(ClaimedMessage))
+        if grown == NULL:
+            raise MemoryError(f"deliver {capacity} messages of an entry")
+        self.claimed = grown
+        self.claimed_capacity = capacity
+        return 0
 
 
 cdef bytes broker_metadata(LedgerFile file, uint64_t ledger_id, const uint8_t* entry,
@@ -131,7 +187,7 @@ cdef bytes chunk_bytes(EntryView view, const Chunk* chunk, uint32_t exposes):
     return entry
 
 
-cdef list deliveries(EntryView view, list claimed, uint32_t exposes):
+cdef list deliveries_of(EntryView view, list claimed, uint32_t exposes):
     cdef bytes entry
     cdef dict by_count = {}
     cdef list found = []

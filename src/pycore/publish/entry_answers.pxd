@@ -4,6 +4,7 @@ until it is answered. Any thread may call; each step is one under the GIL."""
 from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._pycore.publish.completion_queue cimport SendTold
+from pulsarx._pycore.wire.command_output cimport CommandOutput
 
 
 cdef class EntriesInFlight:
@@ -17,11 +18,13 @@ cdef class EntryAnswers:
     cdef EntriesInFlight in_flight
     cdef int64_t size                    # of its entries among those
     cdef uint64_t producer_id
-    cdef object write                    # sends bytes to the other end
-    cdef object encode                   # makes the bytes of a receipt
+    cdef CommandOutput output
     cdef object otherwise                # tells what is no plain receipt
-    # by the thread that confirms an entry; else by that of callbacks
-    cdef readonly bint at_once
+
+    cdef EntryAnswer expected(self, uint64_t sequence_id, int64_t size)
+    cdef int confirm(self, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
+                     int partition) except -1
+    """Say that an entry is stored. MemoryError: nothing was said."""
 
     cdef int land(self, int64_t size) except -1
 
@@ -31,6 +34,3 @@ cdef class EntryAnswer(SendTold):
     cdef int64_t size
     cdef uint64_t sequence_id
     cdef list kept                       # places of those messages that were new; None: all were
-
-    cdef object callback(self)
-    """Return the callback that a publisher is to tell."""

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 from pulsarx._pycore.message.message_id import MessageId
+from pulsarx._pycore.wire.command_output import CommandOutput
 
 class EntriesInFlight:
     """Bytes of entries of one connection that are not answered. Any thread."""
@@ -22,15 +23,11 @@ class EntryAnswers:
         self,
         in_flight: EntriesInFlight,
         producer_id: int,
-        write: Callable[[bytes], object],
-        encode: Callable[[int, int, int, int, int], bytes],
+        output: CommandOutput,
         otherwise: Callable[[int, Exception | None, MessageId | None, list[int] | None], object],
-        at_once: bool,
     ) -> None:
-        """write: sends bytes. encode(producer id, sequence id, ledger id, entry id, partition): the
-        bytes of a receipt. otherwise(sequence id, error, message id, kept): tells what is no
-        plain receipt. at_once: both may be called by any thread, with the publisher's mutex held,
-        so that the thread of callbacks need not be woken."""
+        """otherwise(sequence id, error, message id, kept): tells what is no plain receipt. Both are
+        used by any thread, with the publisher's mutex held."""
 
     def begin(self, sequence_id: int, size: int) -> EntryAnswer:
         """The answer to an entry that has come, which is in flight until it is told."""
@@ -43,7 +40,3 @@ class EntryAnswer:
 
     def tell(self, error: Exception | None, message_id: MessageId | None) -> None:
         """error: None where it is stored."""
-
-    @property
-    def is_told_at_once(self) -> bool:
-        """See EntryAnswers."""

@@ -5,6 +5,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.publish.completion_queue cimport SendTold
+from pulsarx._pycore.wire.command_output cimport CommandOutput
+from pulsarx._pycore.wire.hot_commands cimport COMMAND_SIZE_MAX, receipt_put
 
 
 cdef class EntriesInFlight:
@@ -25,21 +27,20 @@ cdef class EntriesInFlight:
 cdef class EntryAnswers:
     """The answers to the entries of one producer."""
 
-    def __init__(self, EntriesInFlight in_flight not None, uint64_t producer_id, write not None,
-                 encode not None, otherwise not None, bint at_once) -> None:
-        """write: sends bytes. encode(producer id, sequence id, ledger id, entry id, partition): the
-        bytes of a receipt. otherwise(sequence id, error, message id, kept): tells what is no plain
-        receipt. at_once: all of them may be called by any thread, with the publisher's mutex held,
-        so that the thread of callbacks need not be woken."""
+    def __init__(self, EntriesInFlight in_flight not None, uint64_t producer_id,
+                 CommandOutput output not None, otherwise not None) -> None:
+        """otherwise(sequence id, error, message id, kept): tells what is no plain receipt. Both are
+        used by any thread, with the publisher's mutex held."""
         self.in_flight = in_flight
         self.producer_id = producer_id
-        self.write = write
-        self.encode = encode
+        self.output = output
         self.otherwise = otherwise
-        self.at_once = at_once
 
     def begin(self, uint64_t sequence_id, int64_t size) -> EntryAnswer:
         """The answer to an entry that has come, which is in flight until it is told."""
+        return self.expected(sequence_id, size)
+
+    cdef EntryAnswer expected(self, uint64_t sequence_id, int64_t size):
         cdef EntryAnswer answer = EntryAnswer.__new__(EntryAnswer)
         answer.producer = self
         answer.size = size
@@ -47,6 +48,12 @@ cdef class EntryAnswers:
         self.size += size
         self.in_flight.size += size
         return answer
+
+    cdef int confirm(self, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
+                     int partition) except -1:
+        return self.output.filled(receipt_put(
+            self.output.room(COMMAND_SIZE_MAX), self.producer_id, sequence_id, ledger_id, entry_id,
+            partition))
 
     cdef int land(self, int64_t size) except -1:
         cdef EntriesInFlight all_of_them = self.in_flight
@@ -72,9 +79,6 @@ cdef class EntryAnswers:
 cdef class EntryAnswer(SendTold):
     """The answer to one entry."""
 
-    cdef object callback(self):
-        return self if self.producer.at_once else (<object>self).tell
-
     cdef int told(self, object message_id, object error) except -1:
         cdef EntryAnswers producer = self.producer
         cdef MessageId place = message_id
@@ -91,9 +95,8 @@ cdef class EntryAnswer(SendTold):
 
                 logging.getLogger("pulsarx").exception("an entry was not answered")
             return 0
-        producer.write(producer.encode(producer.producer_id, self.sequence_id, place.c_ledger_id,
-                                       place.c_entry_id, place.c_partition))
-        return 0
+        return producer.confirm(self.sequence_id, place.c_ledger_id, place.c_entry_id,
+                                place.c_partition)
 
     def tell(self, error, message_id) -> None:
         """error: None where it is stored."""
@@ -101,8 +104,3 @@ cdef class EntryAnswer(SendTold):
             self.told(message_id, error)
         except MemoryError:
             self.told(message_id, error)     # once more: nobody else tells it
-
-    @property
-    def is_told_at_once(self) -> bool:
-        """See EntryAnswers."""
-        return self.producer.at_once

@@ -4,12 +4,19 @@ from typing import Any
 from pulsarx._pycore.ground.clock_core import ClockCore
 from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
 from pulsarx._pycore.ledger.open_transactions import TransactionCore
-from pulsarx._pycore.publish.entry_answers import EntryAnswer
+from pulsarx._pycore.publish.entry_answers import EntryAnswer, EntryAnswers
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 from pulsarx._pycore.publish.producer_sequences import ProducerSequences
+from pulsarx._pycore.wire.command_takers import SendTaker
+from pulsarx.errors import PulsarException
 
-class EntryIntake:
+class EntryIntake(SendTaker):
     """Publishes the entries of one producer at the other end of a connection. Any thread."""
+
+    publisher: EntryPublisher
+    answers: EntryAnswers  # of what FrameCutter hands over, which no other needs
+    is_open: bool  # what comes is published, and answered
+    is_gated: bool  # what comes is for the subclass: something waits
 
     def __init__(
         self,
@@ -43,7 +50,7 @@ class EntryIntake:
         sequences: ProducerSequences | None,
         catch_up: Callable[[], object] | None = None,
     ) -> None: ...
-    def fence(self, reason: str, kind: type[Exception] = ...) -> None:
+    def fence(self, reason: str, kind: type[PulsarException] = ...) -> None:
         """Publish nothing from now on."""
 
     def limit_rate(self, limit: RateLimit | None, meter: PublishMeter | None) -> None: ...

@@ -3,7 +3,7 @@
 
 from functools import partial
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -13,7 +13,7 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.batch_encode cimport batch_encode_single
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.entry_frame cimport (
-    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame,
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame, entry_frame_span,
 )
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_MESSAGE_SIZE_MIN
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, replicate_to_next
@@ -31,10 +31,14 @@ from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
 from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
-from pulsarx._pycore.publish.entry_answers cimport EntryAnswer
-from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+from pulsarx._pycore.publish.entry_answers cimport EntryAnswer, EntryAnswers
+from pulsarx._pycore.publish.entry_group cimport (
+    GROUPED_SIZE_MAX, EntryGroup, group_give_back, group_take,
+)
+from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, LedgerPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences, is_of_many
+from pulsarx._pycore.wire.command_takers cimport SendTaker
 
 cdef enum:
     HEADROOM = 1024              # of a batch that is written anew; it grows
@@ -85,15 +89,22 @@ cdef int64_t last_sequence_id(const EntryParts* parts, const BatchMessage* last)
     return <int64_t>highest
 
 
-cdef object told_of(callback):
-    """Return the callback that a publisher is to tell."""
-    return (<EntryAnswer>callback).callback() if isinstance(callback, EntryAnswer) else callback
+cdef class EntryIntake(SendTaker):
+    """Publishes entries of one producer. Any thread may call; the publisher's mutex orders them.
 
+    What has `answers` is a producer at the other end of a connection: a subclass in Python, which
+    has `take` for what waits, and `refuse`."""
 
-cdef class EntryIntake:
-    """Publishes entries of one producer. Any thread may call; the publisher's mutex orders them."""
-
-    cdef EntryPublisher publisher
+    cdef public EntryAnswers answers     # of `take_send`; None: it has none
+    cdef public bint is_open             # what comes is published, and answered
+    cdef public bint is_gated            # what comes is for `take`: something waits
+    cdef bint answers_at_once            # what is stored is confirmed
+    cdef uint64_t sequence_id            # of the SEND that is taken
+    cdef EntryAnswer answer              # to it; None: it has none yet
+    cdef bint groups                     # what comes together may be stored together
+    cdef EntryGroup group                # of SENDs that are taken and not stored yet, or None
+    cdef int64_t group_last_id           # of its last message
+    cdef readonly EntryPublisher publisher
     cdef object decompress
     cdef object compress
     cdef ProducerSequences sequences     # None: all is stored
@@ -104,8 +115,8 @@ cdef class EntryIntake:
     cdef bytes broken                    # uuid of a message of which a chunk was refused, or None
     cdef object broken_by                # why
     cdef bint is_shut                    # nothing is published any more; the publisher's mutex
-    # Of the messages of the entry that came last; where no duplicates are told, the last one alone.
-    cdef list ids
+    cdef int64_t last_id                 # of the last message of the entry that came last
+    cdef list ids                        # of all its messages; None: no duplicates are told
     cdef bint more_follow                # entries that belong to it, as batch_encode marks them
     cdef bytes plain                     # its payload
     cdef OpenBatch rewritten             # without duplicates; made with the first
@@ -127,6 +138,170 @@ cdef class EntryIntake:
         self.decompress = decompress
         self.entry_size_max = entry_size_max
         self.decompressed_size_max = decompressed_size_max
+        self.is_open = True
+        self.groups = isinstance(publisher, LedgerPublisher)
+        self.answers_at_once = self.groups and not publisher.confirms_later
+
+    # Over a connection ----------------------------------------------------------------------------
+
+    cdef int take_send(self, uint64_t sequence_id, const uint8_t* entry, size_t size) except -1:
+        cdef RateLimit limit = self.publisher.limit
+        if self.is_gated or not self.is_open or limit is not None:
+            self.store_group()
+            if self.is_gated or not self.is_open or (limit is not None and limit.waits_until()):
+                (<object>self).take(sequence_id, PyBytes_FromStringAndSize(
+                    <const char*>entry, <Py_ssize_t>size))
+                return 0
+        elif size <= GROUPED_SIZE_MAX and self.groups and self.group_send(sequence_id, entry,
+                                                                          <uint32_t>size):
+            return 0
+        else:
+            self.store_group()
+        return self.take_one(sequence_id, entry, size)
+
+    cdef int take_one(self, uint64_t sequence_id, const uint8_t* entry, size_t size) except -1:
+        self.sequence_id = sequence_id
+        self.answer = None
+        self.publisher.expects_later = True
+        try:
+            self.publish_bytes(entry, size, None, None)
+        except Exception as error:
+            answer = self.answer_to(size)
+            (<object>self).refuse(answer, error)
+        finally:
+            self.publisher.expects_later = False
+            self.answer = None
+        return 0
+
+    cdef bint group_send(self, uint64_t sequence_id, const uint8_t* entry,
+                         uint32_t size) except -1:
+        """Keep an entry, which is stored together with those behind it. False: it is for take_one,
+        which says what is wrong with it, if anything is."""
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        if self.sequences is not None or self.publisher.checks or size > self.entry_size_max:
+            return False
+        try:
+            entry_bytes_check(entry, size, &frame, &parts)
+            if frame.flags & ENTRY_CHUNK or self.is_delayed_too_long(&frame):
+                return False
+            if frame.flags & ENTRY_BATCH:
+                self.check_batch(&frame, &parts)
+            else:
+                self.last_id = <int64_t>parts.metadata.sequence_id
+        except Exception:
+            return False
+        if self.group is not None and not self.group.has_room(size):
+            self.store_group()
+        if self.group is None:
+            self.group = group_take()
+        self.is_chunk = self.is_part = False
+        self.group.add(&frame, sequence_id, entry)
+        self.group_last_id = self.last_id
+        return True
+
+    cdef int store_group(self) except -1:
+        """Store what group_send has kept."""
+        cdef EntryGroup group = self.group
+        cdef uint32_t number
+        cdef uint64_t at = 0
+        cdef bint is_done = False
+        if group is None:
+            return 0
+        self.group = None
+        failure = None
+        self.publisher.expects_later = True
+        try:
+            mutex_lock(&self.publisher.mutex)
+            try:
+                # Not where its producer was told that it is shut.
+                is_done = self.is_shut or (
+                    self.sequences is None and self.publish_group(group))
+            except Exception as error:
+                is_done = group.is_stored
+                failure = error
+            finally:
+                mutex_unlock(&self.publisher.mutex)
+            if is_done and failure is not None:
+                for number in range(group.answered, group.count):
+                    (<object>self).refuse(
+                        self.answers.expected(group.sequence_ids[number],
+                                              group.frames[number].entry_size), failure)
+            elif not is_done:
+                # What is wrong is found out, and said, of each.
+                for number in range(group.count):
+                    self.take_one(group.sequence_ids[number], group.entry_at(at),
+                                  group.frames[number].entry_size)
+                    at += entry_frame_span(group.frames[number].entry_size)
+        finally:
+            self.publisher.expects_later = False
+            group_give_back(group)
+        return 0
+
+    cdef bint publish_group(self, EntryGroup group) except -1:
+        """False: it is to be published one by one. Mutex held."""
+        cdef LedgerPublisher publisher = self.publisher
+        cdef list pending = None
+        cdef EntryAnswer answer
+        cdef uint32_t number
+        if not self.answers_at_once:
+            pending = []
+        try:
+            if pending is not None:
+                for number in range(group.count):    # first: what is stored must be answered
+                    answer = self.answers.expected(group.sequence_ids[number],
+                                                   group.frames[number].entry_size)
+                    pending.append((Receipt.__new__(Receipt), [0, answer]))
+            publisher.publish_group(group, pending)
+        finally:
+            if pending is not None:
+                for number in range(group.answered, <uint32_t>len(pending)):
+                    answer = pending[number][1][1]
+                    self.answers.land(answer.size)   # it gets another one
+        if not group.is_stored:
+            return False
+        publisher.published_sequence_id = self.group_last_id
+        if pending is None:
+            for number in range(group.count):
+                self.sequence_id = group.sequence_ids[number]
+                self.answer = None
+                self.confirm(group.ledger_id, group.frames[number].entry_id,
+                             group.frames[number].entry_size)
+                group.answered += 1
+            self.answer = None
+        return True
+
+    cdef bint is_delayed_too_long(self, const EntryFrame* frame) noexcept:
+        return self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
+            frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms)
+
+    cdef int sends_taken(self, bint is_alone) except -1:
+        self.store_group()
+        # Another thread would be woken for it. More than one are likely to be followed by others,
+        # which are read while that flushes.
+        if is_alone:
+            self.publisher.flush_soon(True)
+        else:
+            self.publisher.flush_soon(False)
+        return 0
+
+    cdef EntryAnswer answer_to(self, size_t size):
+        """The answer to the SEND that is taken."""
+        if self.answer is None:
+            self.answer = self.answers.expected(self.sequence_id, <int64_t>size)
+        return self.answer
+
+    cdef int confirm(self, uint64_t ledger_id, uint64_t entry_id, size_t size) except -1:
+        """Answer what is stored. The publisher's mutex held."""
+        try:
+            self.answers.confirm(self.sequence_id, <int64_t>ledger_id, <int64_t>entry_id,
+                                 self.publisher.partition)
+        except MemoryError:
+            self.publisher.completions.post([-1, self.answer_to(size)], ledger_id, entry_id, 1,
+                                            None, self.publisher.partition)
+        return 0
+
+    # In either way --------------------------------------------------------------------------------
 
     def publish(self, bytes entry not None, callback, TransactionCore transaction=None) -> None:
         """Publish one entry as it is; callback(result, message id) once it is confirmed or failed,
@@ -136,15 +311,19 @@ cdef class EntryIntake:
         MessageTooBig; CorruptDataError (its checksum, its metadata, or its batch does not hold):
         nothing was published, the callback is not called. Else as send, also InvalidTxnStatusError.
         """
+        self.publish_bytes(<const uint8_t*>PyBytes_AS_STRING(entry),
+                           <size_t>PyBytes_GET_SIZE(entry), callback, transaction)
+
+    cdef int publish_bytes(self, const uint8_t* entry, size_t size, callback,
+                           TransactionCore transaction) except -1:
+        """callback None: what is to be told is the answer to the SEND that is taken."""
         cdef EntryFrame frame
         cdef EntryParts parts
-        cdef uint8_t* room
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(entry)
-        if size > <Py_ssize_t>self.entry_size_max:
+        if size > self.entry_size_max:
             raise errors.MessageTooBig(
                 detail=f"an entry of {size} bytes came over a connection; at most "
                 f"{self.entry_size_max} are taken", size=size, max_size=self.entry_size_max)
-        entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
+        entry_bytes_check(entry, <uint32_t>size, &frame, &parts)
         self.is_chunk = self.is_part = False
         if frame.flags & ENTRY_CHUNK:
             self.is_chunk = True
@@ -157,11 +336,11 @@ cdef class EntryIntake:
                 self.broken = parts.metadata.uuid[:parts.metadata.uuid_size]
                 self.broken_by = errors.again(error)
             raise
+        return 0
 
-    cdef int publish_checked(self, bytes entry, EntryFrame* frame, EntryParts* parts,
+    cdef int publish_checked(self, const uint8_t* entry, EntryFrame* frame, EntryParts* parts,
                              callback, TransactionCore transaction) except -1:
-        if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
-                frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
+        if self.is_delayed_too_long(frame):
             raise errors.NotAllowedError(
                 detail=f"an entry came over a connection that is to be delivered "
                 f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
@@ -177,7 +356,8 @@ cdef class EntryIntake:
             if frame.flags & ENTRY_BATCH:
                 self.check_batch(frame, parts)
             else:
-                self.ids = [<int64_t>parts.metadata.sequence_id]
+                self.last_id = <int64_t>parts.metadata.sequence_id
+                self.ids = None if self.sequences is None else [self.last_id]
                 self.more_follow = parts.metadata.highest_sequence_id != 0
             if transaction is not None:
                 self.publisher.join(transaction)
@@ -185,7 +365,7 @@ cdef class EntryIntake:
             if self.sequences is not None:
                 self.publish_new(entry, frame, parts, callback)
             else:
-                self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
+                self.publish_entry(entry, frame, callback)
         finally:
             if transaction is not None and self.publisher.transaction is transaction:
                 self.publisher.join(None)
@@ -204,10 +384,15 @@ cdef class EntryIntake:
         self.broken = self.broken_by = None
         return 0
 
-    cdef int publish_entry(self, const char* entry, EntryFrame* frame, callback) except -1:
+    cdef int publish_entry(self, const uint8_t* entry, EntryFrame* frame, callback) except -1:
         """Store frame.entry_size bytes. Mutex held."""
         cdef uint32_t size = frame.entry_size
         cdef uint8_t* room
+        cdef Receipt receipt = Receipt.__new__(Receipt)
+        cdef list callbacks = None
+        cdef bint at_once = callback is None and self.answers_at_once
+        if not at_once:
+            callbacks = [0, self.answer_to(size) if callback is None else callback]
         room = <uint8_t*>PyMem_Malloc(ENTRY_FRAME_SIZE + size + ROOM_BEHIND)
         if room == NULL:
             raise MemoryError(f"publish an entry of {size} bytes")
@@ -216,10 +401,12 @@ cdef class EntryIntake:
                 self.chunked.begin()
             memcpy(room + ENTRY_FRAME_SIZE, entry, size)
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
-            self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
-                                   [0, told_of(callback)], False)
+            self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, receipt, callbacks, False)
+            if at_once:
+                self.confirm(receipt.ledger_id, receipt.entry_id, size)
             if not self.is_part:
-                self.publisher.published_sequence_id = max(self.ids)
+                self.publisher.published_sequence_id = (
+                    self.last_id if self.ids is None else max(self.ids))
             if self.is_chunk and self.chunked is not None:
                 self.chunked.count()
             if self.sequences is not None and not self.is_part:
@@ -256,7 +443,7 @@ cdef class EntryIntake:
         finally:
             mutex_unlock(&self.publisher.mutex)
 
-    cdef int publish_new(self, bytes entry, EntryFrame* frame, EntryParts* parts,
+    cdef int publish_new(self, const uint8_t* entry, EntryFrame* frame, EntryParts* parts,
                          callback) except -1:
         """Publish what of an entry is new. Mutex held."""
         cdef list kept = []
@@ -268,9 +455,11 @@ cdef class EntryIntake:
             elif sequence_id <= self.sequences.stored:
                 self.sequences.require_decided(sequence_id, self.publisher.transaction)
         if not kept:
-            return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), told_of(callback))
+            if callback is None:
+                callback = self.answer_to(frame.entry_size)
+            return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
         if len(kept) == len(self.ids):
-            return self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
+            return self.publish_entry(entry, frame, callback)
         return self.publish_without(kept, frame, parts, callback)
 
     cdef int publish_without(self, list kept, EntryFrame* frame, EntryParts* parts,
@@ -320,11 +509,13 @@ cdef class EntryIntake:
         if status != STATUS_OK:
             raise_status(status, 0, f"write a batch of {len(kept)} messages anew")
         shorter.message_count = metadata.message_count
+        if callback is None:
+            callback = self.answer_to(frame.entry_size)
         if isinstance(callback, EntryAnswer):
             (<EntryAnswer>callback).kept = kept
         else:
             callback = partial(callback, kept=kept)
-        return self.publish_entry(<const char*>entry, &shorter, callback)
+        return self.publish_entry(entry, &shorter, callback)
 
     cdef int check_batch(self, EntryFrame* frame, EntryParts* parts) except -1:
         """Walk a batch: it holds as many messages as its metadata says. Sets what dispatch by key
@@ -348,7 +539,7 @@ cdef class EntryIntake:
         elif self.sequences is not None:
             plain = payload[:size]
         self.plain = plain
-        self.ids = []
+        self.ids = None if self.sequences is None else []
         while True:
             status = batch_decode_next(payload, size, &at, &each)
             if status == STATUS_END:
@@ -374,7 +565,7 @@ cdef class EntryIntake:
                 frame.flags |= ENTRY_MIXED_KEYS
             walked += 1
         if self.sequences is None:
-            self.ids.append(last_sequence_id(parts, &each))
+            self.last_id = last_sequence_id(parts, &each)
         self.more_follow = self.sequences is not None and walked != 0 and (
             parts.metadata.highest_sequence_id == 0 and is_of_many(self.ids))
         if walked != frame.message_count:
@@ -402,7 +593,8 @@ cdef class EntryIntake:
                 f"connection claims {parts.metadata.message_count} messages; at most {held} fit in "
                 "there")
         self.plain = None
-        self.ids = [max(first, highest)]
+        self.last_id = max(first, highest)
+        self.ids = [self.last_id]
         # As in read_sequences: without the highest one nothing is known of those before it.
         self.more_follow = highest == 0
         return 0

@@ -17,6 +17,7 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.ledger.open_transactions cimport TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.entry_group cimport EntryGroup
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
 cdef enum Durability:
@@ -63,6 +64,16 @@ cdef class EntryPublisher:
     cdef PublishMeter meter              # told too; None: nobody wants to know
     cdef bint checks                     # `check` is to be called for each entry: one of these is
     cdef TransactionCore transaction     # what is published belongs to it; None: to none
+    cdef bint expects_later              # who publishes calls `flush_soon` afterwards
+
+    cdef int flush_soon(self, bint here) except -1
+    """Flush what is not durable yet, for which no caller waits; here: in this thread. Mutex not
+    held."""
+
+    cdef bint publish_group(self, EntryGroup group, list pending) except -1
+    """Publish entries in order, which frames of the group then say where. False: nothing was
+    published, they are to be published one by one. pending: of those that are confirmed later a
+    (receipt, callbacks) each, as `publish` has them; else None."""
 
     cdef int check(self, const EntryFrame* frame) except -1
     """An entry is about to be published. ProducerFenced: it is not."""
@@ -171,6 +182,9 @@ cdef class LedgerPublisher(EntryPublisher):
 
     cdef int append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1
     """Append to the topic's open ledger, rolling it over when it is full."""
+
+    cdef LedgerWriter append_group(self, EntryGroup group)
+    """Append it to the topic's open ledger, which is returned; None: it cannot be as a whole."""
 
     cdef bint can_stamp(self, LedgerWriter writer) except -1
     cdef int64_t stamp(self, EntryFrame* frame) except? -1

@@ -12,8 +12,8 @@ from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64
 from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame
 from pulsarx._core.ledger_append cimport (
-    ledger_append_entry, ledger_append_flush, ledger_append_is_brief, ledger_append_quietly,
-    ledger_append_tell_others,
+    ledger_append_entry, ledger_append_flush, ledger_append_group, ledger_append_is_brief,
+    ledger_append_quietly, ledger_append_tell_others,
 )
 from pulsarx._core.ledger_state cimport (
     LEDGER_FENCED, LEDGER_OPEN, LEDGER_POISONED, LedgerAppend, ledger_error,
@@ -35,6 +35,7 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.ledger.open_transactions cimport OpenTransactions, TransactionCore
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
+from pulsarx._pycore.publish.entry_group cimport EntryGroup
 
 cdef enum:
     # bytes: a smaller write is over before another thread could take the GIL
@@ -66,6 +67,9 @@ cdef class EntryPublisher:
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         raise NotImplementedError
+
+    cdef bint publish_group(self, EntryGroup group, list pending) except -1:
+        return False
 
     cdef int join(self, TransactionCore transaction) except -1:
         if transaction is not None:
@@ -129,6 +133,9 @@ cdef class EntryPublisher:
             self.fenced_as = kind
         self.fenced = reason
         mutex_unlock(&self.mutex)
+
+    cdef int flush_soon(self, bint here) except -1:
+        return 0
 
     cdef int wait(self, Receipt receipt) except -1:
         raise NotImplementedError
@@ -228,7 +235,7 @@ cdef class LedgerPublisher(EntryPublisher):
                 receipt.expires_ms = self.clock.monotonic() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
             self.pending_count += frame.message_count
-            if not awaited:
+            if not awaited and not self.expects_later:
                 self.completions.expect(self)
             if self.timer is None and (callbacks or not awaited):
                 self.arm_timeout()
@@ -244,6 +251,34 @@ cdef class LedgerPublisher(EntryPublisher):
             self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                   frame.message_count, None, self.partition)
         return 0
+
+    cdef bint publish_group(self, EntryGroup group, list pending) except -1:
+        cdef LedgerWriter writer
+        cdef Receipt receipt
+        cdef uint32_t number
+        if self.checks or self.transaction is not None or self.came_over is not None:
+            return False
+        writer = self.append_group(group)
+        if writer is None:
+            return False
+        if self.durability == DURABILITY_SYNC:
+            for number in range(group.count):
+                receipt = pending[number][0]
+                receipt.writer = writer
+                receipt.ledger_id = writer.ledger_id
+                receipt.entry_id = group.frames[number].entry_id
+                receipt.message_count = group.frames[number].message_count
+                self.pending.append(pending[number])
+                self.pending_count += receipt.message_count
+                group.answered += 1
+            if not self.expects_later:
+                self.completions.expect(self)
+            return True
+        if self.durability == DURABILITY_INTERVAL:
+            self.tail.flush.arm()
+        if self.tail.watchers:
+            self.tail.notify()
+        return True
 
     cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1:
         cdef list callbacks = None if callback is None else [-1, callback]
@@ -325,6 +360,36 @@ cdef class LedgerPublisher(EntryPublisher):
         if ledger_tail_asks(self.tail, frame.entry_id, offset, at_ms):
             self.tail.ask()
         return 0
+
+    cdef LedgerWriter append_group(self, EntryGroup group):
+        cdef LedgerWriter writer = self.tail.writer
+        cdef int64_t at_ms = 0
+        cdef uint64_t offset = 0
+        cdef uint32_t number
+        cdef int status
+        if writer is None or self.send_timeout_ms:
+            return None
+        for number in range(group.count):
+            group.frames[number].broker_time = 0
+            at_ms = max(at_ms, group.frames[number].publish_time_ms if self.stamp_clock is None
+                        else self.stamp(&group.frames[number]))
+        if at_ms >= self.tail.roll_over_at_ms or (
+                self.stamp_clock is not None and not self.can_stamp(writer)):
+            return None
+        if group.size > GIL_KEPT_UP_TO:
+            with nogil:
+                status = ledger_append_group(&writer.c_ledger, group.frames, group.count,
+                                             group.room, group.size, &offset)
+        else:
+            status = ledger_append_group(&writer.c_ledger, group.frames, group.count, group.room,
+                                         group.size, &offset)
+        if status != STATUS_OK:
+            return None                  # one by one it is done, or said why it cannot be
+        group.is_stored = True
+        group.ledger_id = writer.ledger_id
+        if ledger_tail_asks(self.tail, group.frames[group.count - 1].entry_id, offset, at_ms):
+            self.tail.ask()
+        return writer
 
     cdef int join(self, TransactionCore transaction) except -1:
         if transaction is not None:
@@ -428,6 +493,15 @@ cdef class LedgerPublisher(EntryPublisher):
         if self.pending_count:
             self.completions.expect(self)
             self.arm_timeout()
+        return 0
+
+    cdef int flush_soon(self, bint here) except -1:
+        if not self.pending:
+            return 0
+        if here and len(self.pending) == 1:
+            self.flush_expected()
+        else:
+            self.completions.expect(self)
         return 0
 
     cdef int wait_for_oldest(self) except -1:

@@ -3,11 +3,13 @@ from typing import Any
 from weakref import ReferenceType
 
 from pulsarx._pycore.ground.owner_link import LinkTaker, OwnerLink
+from pulsarx._pycore.wire.command_takers import AckTaker, SendTaker
 
 class FrameCutter(LinkTaker):
     """Cuts what comes over one connection into frames. One thread at a time."""
 
-    sends: dict[int, Callable[[int, bytes], object]]
+    sends: dict[int, Callable[[int, bytes], object] | SendTaker]
+    acks: dict[int, AckTaker]
     receipts: dict[int, Callable[[int, int, int], object]]
     runs: dict[int, ReferenceType[Any]]
     links: dict[int, Callable[[int, int, int, int, int], object]]

@@ -5,13 +5,15 @@ so that no Python runs for those between the socket and the thread that waits.""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from pulsarx._pycore.ground.owner_link cimport LINK_RECORDED, LINK_RUN, LinkTaker, OwnerLink
 from pulsarx._pycore.ground.weak_reference cimport referent
+from pulsarx._pycore.wire.command_takers cimport AckTaker, SendTaker
 from pulsarx._pycore.wire.hot_commands cimport (
-    LINK_SIZE, ReceiptParts, SendParts, number_at, receipt_parse, send_parse, size_at,
+    LINK_SIZE, AckParts, FlowParts, ReceiptParts, SendParts, ack_next, ack_parse, flow_parse,
+    number_at, receipt_parse, send_parse, size_at,
 )
 
 cdef enum:
@@ -22,12 +24,17 @@ cdef enum:
 cdef class FrameCutter(LinkTaker):
     """One thread at a time."""
 
-    cdef readonly dict sends             # producer id: called with sequence id and entry of a SEND
+    # producer id: a SendTaker, or what is called with sequence id and entry of a SEND
+    cdef readonly dict sends
+    cdef readonly dict acks              # consumer id: an AckTaker, for its ACK and FLOW
     cdef readonly dict receipts          # producer id: `confirmed` of its ConnectionPublisher
     cdef readonly dict runs              # consumer id: weak reference to a GuestDispatcher
     cdef readonly dict links             # consumer id: called with kind and numbers of a link frame
     cdef public OwnerLink link           # over which it comes; None: over no such one
     cdef object arrived                  # a GuestDispatcher that is to be settled, or None
+    cdef AckTaker acked                  # what took the last ACK, and was not told that it did
+    cdef list sent                       # who took a SEND likewise
+    cdef uint32_t sent_count             # how many came together
     cdef public uint32_t frame_size_max
     cdef uint8_t* data                   # owned
     cdef size_t at                       # of what is not cut yet
@@ -40,6 +47,8 @@ cdef class FrameCutter(LinkTaker):
         """frame_size_max: bytes that a frame may have, without its total size."""
         self.frame_size_max = frame_size_max
         self.sends = {}
+        self.acks = {}
+        self.sent = []
         self.receipts = {}
         self.runs = {}
         self.links = {}
@@ -125,25 +134,47 @@ cdef class FrameCutter(LinkTaker):
             total = size_at(self.data + self.at)
             # Before it has come: nobody is to wait, or take memory, for what is refused anyway.
             if total < 4 or total > self.frame_size_max:
-                self.settle()
+                self.settle_all(False)
                 return total
             if self.end - self.at - TOTAL_SIZE < total:
-                self.settle()
-                return None
+                break
             # First: who is told may feed this.
             self.at += TOTAL_SIZE + total
             try:
                 if self.tell(frame, total):
                     continue
             except BaseException:
-                self.settle()
+                self.settle_all(False)
                 raise
             found = PyBytes_FromStringAndSize(<const char*>frame, total)
-            self.settle()
+            self.settle_all(False)
             return found
-        self.settle()
+        self.settle_all(True)
         self.shrink()
         return None
+
+    cdef int settle_all(self, bint is_last) except -1:
+        """Do what is done once for all that came together. is_last: nothing else is to be done."""
+        cdef SendTaker each
+        cdef bint is_alone = is_last and self.sent_count == 1
+        try:
+            self.settle()
+            self.settle_acks()
+        finally:
+            self.sent_count = 0
+            while self.sent:             # one that raises is told again, and those behind it
+                each = self.sent[len(self.sent) - 1]
+                each.sends_taken(is_alone)
+                each.has_taken = False
+                self.sent.pop()
+        return 0
+
+    cdef int settle_acks(self) except -1:
+        cdef AckTaker acked = self.acked
+        if acked is not None:
+            self.acked = None
+            acked.acks_taken()
+        return 0
 
     cdef int shrink(self) except -1:
         if self.at == self.end:
@@ -212,10 +243,19 @@ cdef class FrameCutter(LinkTaker):
             found = self.sends.get(sent.producer_id)
             if found is None:
                 return False
+            if isinstance(found, SendTaker):
+                if not (<SendTaker>found).has_taken:
+                    self.sent.append(found)
+                    (<SendTaker>found).has_taken = True
+                self.sent_count += 1
+                (<SendTaker>found).take_send(sent.sequence_id, sent.entry, sent.entry_size)
+                return True
             if self.link is not None:
                 self.link.defer(self.at == self.end)
             found(sent.sequence_id,
                   PyBytes_FromStringAndSize(<const char*>sent.entry, <Py_ssize_t>sent.entry_size))
+            return True
+        if self.acks and self.tell_consumer(frame, size):
             return True
         if self.receipts and receipt_parse(frame, size, &stored):
             found = self.receipts.get(stored.producer_id)
@@ -225,4 +265,26 @@ cdef class FrameCutter(LinkTaker):
                 return False
             found(stored.sequence_id, stored.ledger_id, stored.entry_id)
             return True
+        return False
+
+    cdef bint tell_consumer(self, const uint8_t* frame, uint32_t size) except -1:
+        cdef AckParts acknowledged
+        cdef FlowParts flown
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t entry_id = 0
+        if ack_parse(frame, size, &acknowledged):
+            found = self.acks.get(acknowledged.consumer_id)
+            if found is None:
+                return False
+            if found is not self.acked:
+                self.settle_acks()
+                self.acked = <AckTaker?>found
+            while ack_next(&acknowledged, &ledger_id, &entry_id):
+                (<AckTaker>found).take_ack(ledger_id, entry_id)
+            return True
+        if flow_parse(frame, size, &flown):
+            found = self.acks.get(flown.consumer_id)
+            if found is not None:
+                (<AckTaker?>found).take_flow(flown.permits)
+                return True
         return False

@@ -14,8 +14,9 @@ cdef enum:
     FLOW = 11
     INDIVIDUAL = 0
     VARINT_SIZE_MAX = 10
+    PERMITS_MAX = 0x7FFFFFFF     # more are for the tables
     SIZES = 8                    # of a frame and its command
-    HEAD_SIZE_MAX = 128          # sizes and command: less than ten varints with their tags
+    HEAD_SIZE_MAX = 128          # of a command: less than ten varints with their tags
 
 cdef struct Varints:
     const uint8_t* at
@@ -149,63 +150,126 @@ def receipt_decode(bytes frame not None):
             parts.partition)
 
 
-def ack_decode(bytes frame not None):
-    """(consumer id, [(ledger id, entry id)]) of an ACK of whole entries, one by one, that wants no
-    answer; frame: without its total size. None: it is none, or says more than that."""
-    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
-    cdef Varints data
+cdef bint id_parse(Varints* data, uint64_t* ledger_id, uint64_t* entry_id) noexcept nogil:
+    """The id of a whole entry, behind its tag."""
     cdef const uint8_t* id_end
-    cdef uint64_t consumer_id = 0
-    cdef uint64_t ledger_id
-    cdef uint64_t entry_id
+    cdef uint64_t tag
+    cdef uint64_t value = next_varint(data)
+    cdef uint32_t given = 0
+    if value > <uint64_t>(data.end - data.at):
+        return False
+    id_end = data.at + value
+    while data.at < id_end and not data.failed:
+        tag = next_varint(data)
+        value = next_varint(data)
+        if tag == (1 << 3):
+            ledger_id[0] = value
+            given |= 1
+        elif tag == (2 << 3):
+            entry_id[0] = value
+            given |= 2
+        elif tag not in (3 << 3, 4 << 3, 6 << 3):    # partition, batch index, batch size
+            return False
+    return data.at == id_end and given == 3 and not (ledger_id[0] | entry_id[0]) >> 63
+
+
+cdef bint simple_parse(const uint8_t* frame, size_t size, uint32_t kind,
+                       Varints* data) noexcept nogil:
+    """Whether a frame is a command of that kind, without an entry, whose fields come next."""
+    if size < 4 or size_at(frame) != size - 4:
+        return False
+    data.at = frame + 4
+    data.end = frame + size
+    data.failed = False
+    if next_varint(data) != (1 << 3) or next_varint(data) != kind:
+        return False
+    if next_varint(data) != (kind << 3 | 2):
+        return False
+    return next_varint(data) == <uint64_t>(data.end - data.at)
+
+
+cdef bint ack_parse(const uint8_t* frame, size_t size, AckParts* parts) noexcept nogil:
+    cdef Varints data
+    cdef const uint8_t* begin
+    cdef uint64_t ledger_id = 0
+    cdef uint64_t entry_id = 0
     cdef uint64_t tag
     cdef uint64_t value
     cdef uint32_t given = 0
-    cdef uint32_t given_of_id
-    cdef list found = []
-    if size < 4 or <Py_ssize_t>size_at(begin) != size - 4:
-        return None
-    data.at = begin + 4
-    data.end = begin + size
+    if not simple_parse(frame, size, ACK, &data):
+        return False
+    parts.end = data.end
+    parts.at = data.end
+    while data.at < data.end and not data.failed:
+        begin = data.at
+        tag = next_varint(&data)
+        if tag == (3 << 3 | 2):
+            if parts.at == data.end:
+                parts.at = begin
+            if not id_parse(&data, &ledger_id, &entry_id):
+                return False
+            continue
+        value = next_varint(&data)
+        if tag == (1 << 3):
+            parts.consumer_id = value
+            given |= 1
+        elif tag == (2 << 3) and value == INDIVIDUAL:
+            given |= 2
+        else:
+            return False
+    return not data.failed and given == 3
+
+
+cdef bint ack_next(AckParts* parts, uint64_t* ledger_id, uint64_t* entry_id) noexcept nogil:
+    cdef Varints data
+    cdef bint found = False
+    data.at = parts.at
+    data.end = parts.end
     data.failed = False
-    if next_varint(&data) != (1 << 3) or next_varint(&data) != ACK:
+    while data.at < data.end and not found:
+        if next_varint(&data) == (3 << 3 | 2):
+            found = id_parse(&data, ledger_id, entry_id)
+        else:
+            next_varint(&data)               # the consumer or the kind, once more
+    parts.at = data.at
+    return found
+
+
+def ack_decode(bytes frame not None):
+    """(consumer id, [(ledger id, entry id), ...]) of an ACK of whole entries, one by one, in no
+    transaction and without a request; frame: without its total size. None: it is none, or says more
+    than that."""
+    cdef AckParts parts
+    cdef uint64_t ledger_id = 0
+    cdef uint64_t entry_id = 0
+    cdef list found = []
+    if not ack_parse(<const uint8_t*>PyBytes_AS_STRING(frame), <size_t>PyBytes_GET_SIZE(frame),
+                     &parts):
         return None
-    if next_varint(&data) != (ACK << 3 | 2):
-        return None
-    if next_varint(&data) != <uint64_t>(data.end - data.at):
-        return None
+    while ack_next(&parts, &ledger_id, &entry_id):
+        found.append((ledger_id, entry_id))
+    return parts.consumer_id, found
+
+
+cdef bint flow_parse(const uint8_t* frame, size_t size, FlowParts* parts) noexcept nogil:
+    cdef Varints data
+    cdef uint64_t tag
+    cdef uint64_t value
+    cdef uint32_t given = 0
+    if not simple_parse(frame, size, FLOW, &data):
+        return False
     while data.at < data.end and not data.failed:
         tag = next_varint(&data)
         value = next_varint(&data)
         if tag == (1 << 3):
-            consumer_id = value
+            parts.consumer_id = value
             given |= 1
-        elif tag == (2 << 3) and value == INDIVIDUAL:
+        elif tag == (2 << 3) and value <= PERMITS_MAX:
+            parts.permits = <uint32_t>value
             given |= 2
-        elif tag == (3 << 3 | 2) and value <= <uint64_t>(data.end - data.at):
-            id_end = data.at + value
-            ledger_id = entry_id = 0
-            given_of_id = 0
-            while data.at < id_end and not data.failed:
-                tag = next_varint(&data)
-                value = next_varint(&data)
-                if tag == (1 << 3):
-                    ledger_id = value
-                    given_of_id |= 1
-                elif tag == (2 << 3):
-                    entry_id = value
-                    given_of_id |= 2
-                elif tag not in (3 << 3, 4 << 3, 6 << 3):    # partition, batch index, batch size
-                    return None
-            if data.at != id_end or given_of_id != 3 or (ledger_id | entry_id) >> 63:
-                return None
-            found.append((ledger_id, entry_id))
         else:
-            return None
-    if data.failed or given != 3:
-        return None
-    return consumer_id, found
+            return False
+    return not data.failed and given == 3
 
 
 def link_decode(bytes frame not None):
@@ -254,24 +318,54 @@ cdef uint8_t* put_id(uint8_t* at, uint32_t number, int64_t ledger_id, int64_t en
     return at + (end - inside)
 
 
-cdef bytes framed(uint32_t kind, const uint8_t* command, size_t command_size, bytes entry):
-    """A frame: sizes, BaseCommand, entry."""
-    cdef uint8_t head[HEAD_SIZE_MAX]
-    cdef uint8_t* at = put_field(head + SIZES, 1, kind)
-    cdef Py_ssize_t entry_size = 0 if entry is None else PyBytes_GET_SIZE(entry)
-    cdef bytes found
-    cdef char* to
+cdef size_t head_put(uint8_t* to, uint32_t kind, const uint8_t* command, size_t command_size,
+                     size_t entry_size) noexcept nogil:
+    """Sizes and BaseCommand of a frame. Return their size."""
+    cdef uint8_t* at = put_field(to + SIZES, 1, kind)
     at = put_varint(put_varint(at, kind << 3 | 2), command_size)
     memcpy(at, command, command_size)
     at += command_size
-    put_size(head, <uint32_t>(at - head - 4 + entry_size))
-    put_size(head + 4, <uint32_t>(at - head - SIZES))
-    found = PyBytes_FromStringAndSize(NULL, (at - head) + entry_size)
-    to = PyBytes_AS_STRING(found)
-    memcpy(to, head, at - head)
+    put_size(to, <uint32_t>(at - to - 4 + entry_size))
+    put_size(to + 4, <uint32_t>(at - to - SIZES))
+    return <size_t>(at - to)
+
+
+cdef bytes framed(uint32_t kind, const uint8_t* command, size_t command_size, bytes entry):
+    """A frame: sizes, BaseCommand, entry."""
+    cdef uint8_t head[COMMAND_SIZE_MAX]
+    cdef Py_ssize_t entry_size = 0 if entry is None else PyBytes_GET_SIZE(entry)
+    cdef Py_ssize_t size = <Py_ssize_t>head_put(head, kind, command, command_size, entry_size)
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, size + entry_size)
+    cdef char* to = PyBytes_AS_STRING(found)
+    memcpy(to, head, size)
     if entry_size:
-        memcpy(to + (at - head), PyBytes_AS_STRING(entry), entry_size)
+        memcpy(to + size, PyBytes_AS_STRING(entry), entry_size)
     return found
+
+
+cdef size_t receipt_put(uint8_t* to, uint64_t producer_id, uint64_t sequence_id, int64_t ledger_id,
+                        int64_t entry_id, int32_t partition) noexcept nogil:
+    cdef uint8_t command[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(command, 1, producer_id)
+    at = put_field(at, 2, sequence_id)
+    at = put_id(at, 3, ledger_id, entry_id, partition)
+    return head_put(to, SEND_RECEIPT, command, at - command, 0)
+
+
+cdef size_t message_put(uint8_t* to, uint64_t consumer_id, int64_t ledger_id, int64_t entry_id,
+                        int32_t partition, uint32_t redelivery_count, uint64_t epoch,
+                        const uint8_t* entry, uint32_t size) noexcept nogil:
+    cdef uint8_t command[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(command, 1, consumer_id)
+    cdef size_t head
+    at = put_id(at, 2, ledger_id, entry_id, partition)
+    if redelivery_count:
+        at = put_field(at, 3, redelivery_count)
+    if epoch:
+        at = put_field(at, 5, epoch)
+    head = head_put(to, MESSAGE, command, at - command, size)
+    memcpy(to + head, entry, size)
+    return head + size
 
 
 def send_encode(uint64_t producer_id, uint64_t sequence_id, uint32_t message_count,
@@ -289,11 +383,9 @@ def send_encode(uint64_t producer_id, uint64_t sequence_id, uint32_t message_cou
 def receipt_encode(uint64_t producer_id, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
                    int32_t partition) -> bytes:
     """The frame of a SEND_RECEIPT; partition -1: none."""
-    cdef uint8_t command[HEAD_SIZE_MAX]
-    cdef uint8_t* at = put_field(command, 1, producer_id)
-    at = put_field(at, 2, sequence_id)
-    at = put_id(at, 3, ledger_id, entry_id, partition)
-    return framed(SEND_RECEIPT, command, at - command, None)
+    cdef uint8_t frame[COMMAND_SIZE_MAX]
+    cdef size_t size = receipt_put(frame, producer_id, sequence_id, ledger_id, entry_id, partition)
+    return PyBytes_FromStringAndSize(<const char*>frame, <Py_ssize_t>size)
 
 
 def flow_encode(uint64_t consumer_id, uint32_t permits) -> bytes:
@@ -306,11 +398,9 @@ def flow_encode(uint64_t consumer_id, uint32_t permits) -> bytes:
 def message_encode(uint64_t consumer_id, int64_t ledger_id, int64_t entry_id, int32_t partition,
                    uint32_t redelivery_count, uint64_t epoch, bytes entry not None) -> bytes:
     """The frame of a MESSAGE that is a whole entry; partition -1: none."""
-    cdef uint8_t command[HEAD_SIZE_MAX]
-    cdef uint8_t* at = put_field(command, 1, consumer_id)
-    at = put_id(at, 2, ledger_id, entry_id, partition)
-    if redelivery_count:
-        at = put_field(at, 3, redelivery_count)
-    if epoch:
-        at = put_field(at, 5, epoch)
-    return framed(MESSAGE, command, at - command, entry)
+    cdef uint32_t size = <uint32_t>PyBytes_GET_SIZE(entry)
+    cdef bytes room = PyBytes_FromStringAndSize(NULL, COMMAND_SIZE_MAX + size)
+    cdef char* to = PyBytes_AS_STRING(room)
+    return room[:message_put(<uint8_t*>to, consumer_id, ledger_id, entry_id, partition,
+                             redelivery_count, epoch,
+                             <const uint8_t*>PyBytes_AS_STRING(entry), size)]
