@@ -7,9 +7,7 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-from pulsarx._pycore.ground.mutex cimport (
-    mutex_destroy, mutex_init, mutex_lock, mutex_unlock,
-)
+from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -100,7 +98,6 @@ cdef class SocketOutput(CommandOutput):
 
     def __dealloc__(self) -> None:
         PyMem_Free(self.leaving.data)
-        mutex_destroy(&self.sending)
 
     def begin(self, int descriptor) -> None:
         """Send past the loop what the socket takes. By the loop, whose transport has nothing."""
