@@ -1,8 +1,8 @@
 """What grows, how far, and what is measured at each point: one function an axis, which runs in a
 process of its own and answers nanoseconds of a call or a message, or bytes of memory.
 
-Named `... ns` they are times, named `... B` memory. What a user should expect stands with each axis,
-and is printed on docs/growth.md beside the curves.
+Named `... ns` they are times, named `... B` memory. What a user should expect stands with each
+axis, and is printed on docs/growth.md beside the curves.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def opened(folder: Path, **options: object) -> Iterator[pulsarx.Client]:
         yield client
 
 
-def subscribed(client: pulsarx.Client, topic: str, name: str = "s", **more: object) -> pulsarx.Consumer:
+def subscribed(
+    client: pulsarx.Client, topic: str, name: str = "s", **more: object
+) -> pulsarx.Consumer:
     return client.subscribe(topic, name, initial_position=InitialPosition.Earliest, **more)
 
 
@@ -194,9 +196,7 @@ def subscriptions(count: int, folder: Path) -> Found:
         consumers = [subscribed(client, "t", f"s{each}") for each in range(count)]
         found = {"memory B": (memory() - before) / count}
         found["publish ns"] = timed(sent, lambda: publish(producer, sent))
-        found["consume ns"] = timed(
-            sent * count, lambda: [drain(each, sent) for each in consumers]
-        )
+        found["consume ns"] = timed(sent * count, lambda: [drain(each, sent) for each in consumers])
     return found
 
 
@@ -232,11 +232,14 @@ def holes(count: int, folder: Path) -> Found:
         while len(taken) < 2 * count:
             taken += consumer.receive_many(AT_ONCE, 60_000)
         odd = taken[1::2]
-        del taken
-        found = {"acknowledge every other one ns": timed(
-            count, lambda: [consumer.acknowledge(each) for each in odd]
-        )}  # fmt: skip
-        del odd
+        taken.clear()
+
+        def acknowledge() -> None:
+            for each in odd:
+                consumer.acknowledge(each)
+
+        found = {"acknowledge every other one ns": timed(count, acknowledge)}
+        odd.clear()
         found["memory B"] = max(memory() - before, 0) / count
         consumer.close()
         found["close ns"] = timed(1, client.close)
@@ -283,9 +286,7 @@ def threads(count: int, folder: Path) -> Found:
     for durability, sent in (("os", 100_000), ("sync", 2000)):
         place = folder / durability
         with pulsarx.Client(str(place), durability=durability) as client:
-            producers = [
-                client.create_producer("t", batching_enabled=False) for _ in range(count)
-            ]
+            producers = [client.create_producer("t", batching_enabled=False) for _ in range(count)]
             share = sent // count
 
             def work(producer: pulsarx.Producer, share: int = share) -> None:

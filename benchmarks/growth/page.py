@@ -1,5 +1,5 @@
-"""Writes what growth.json says as docs/growth.md and its picture, by matplotlib: the same figures make
-the same bytes.
+"""Writes what growth.json says as docs/growth.md and its picture, by matplotlib: the same figures
+make the same bytes.
 
     PYTHONPATH=benchmarks python -m growth.page
 """
@@ -26,10 +26,11 @@ COLOURS = ("#2f6fb0", "#d67828", "#3f9142", "#8659a8", "#7a7f87")
 CAPACITIES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 HEAD = """# Growth
 
-What a message, or a call, costs when there is more of something: the curves are how many times the cheapest
-point each point costs, so a flat one is what you want. Figures are medians of some rounds of one run, each
-point in a process of its own, with durability `os` where nothing else is said, on {processor},
-{memory} of memory, {system} ({date}). `make bench-growth` measures them again.
+What a message, or a call, costs when there is more of something: the curves are how many times
+the cheapest point each point costs, so a flat one is what you want. Figures are medians of some
+rounds of one run, each point in a process of its own, with durability `os` where nothing else is
+said, on {processor}, {memory} of memory, {system} ({date}). `make bench-growth` measures them
+again.
 
 ![What grows, and what does not](pictures/growth.svg)
 """
