@@ -9,11 +9,14 @@ again; each time more messages are published. Run as a program:
     task     an attempt of a task, at a line or a file
     commit   the process that commits for the sink, as that
     owner    the process that owns the folder, as that          go on without it
+    frozen   a query stops at a step, and goes on when another  none
+             one of its checkpoint has done all there is
     job      what a batch job consists of, each as above
 
 The steps of a query are those of micro_batches. A line is one of PulsarX in Python; a file is a
 call of the system on files. The process kills itself there, with no word to anybody. It ends with 0
-when what was read is there once, and in its order, whatever was killed.
+when what was read is there once, and in its order, whatever was killed. In half of the runs the
+source has a subscription, and nothing else keeps what it has acknowledged.
 """
 
 from __future__ import annotations
@@ -41,9 +44,10 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 import pulsarx
 from pulsarx._pycore.ground import file_system
 
-ROLES = ("source", "driver", "task", "commit", "owner", "job")
+ROLES = ("source", "driver", "task", "commit", "owner", "frozen", "job")
 PARTS = ("task", "commit", "driver")  # of a job
 KEYS = 5
+SMALL_LEDGERS = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 SUBSCRIPTION = "stream"
 OPERATIONS = (
     "open", "write", "flush", "flush_directory", "rename", "link", "unlink", "make_directory",
@@ -151,7 +155,8 @@ def answer_of(child: int, answer: int) -> Any:
     """Dead, RuntimeError: it died, or failed."""
     with open(answer, "rb") as file:
         told = file.read()
-    os.waitpid(child, 0)
+    with contextlib.suppress(ChildProcessError):  # somebody saw it end
+        os.waitpid(child, 0)
     if not told:
         raise Dead(f"process {child} died")
     went_well, found = pickle.loads(told)
@@ -170,12 +175,12 @@ class Forks(Here):
         self._turn = self._step = 0
 
     def at(self, step: str) -> None:
-        if self._role != "driver" or self._place is None:
+        if self._role not in ("driver", "frozen") or self._place is None:
             return
         self._step += 1
         if self._step == self._place.number:
-            kill_me()
-        (self._notes / "driver").write_text(json.dumps({"": self._step}))
+            os.kill(os.getpid(), signal.SIGSTOP if self._role == "frozen" else signal.SIGKILL)
+        (self._notes / self._role).write_text(json.dumps({"": self._step}))
 
     def start(self, role: str, work: Callable[[], Any]) -> Callable[[], Any]:
         dying = role == self._role and self._place is not None and self._turn == self._place.turn
@@ -232,7 +237,7 @@ class Owner:
     def _live(self, asked: int) -> None:
         lines = Lines()
         lines.watch()
-        with pulsarx.Client(self._folder, durability="os") as client:
+        with opened(self._folder) as client:
             os.write(self._tell, b"lives\n")
             for line in open(asked):  # noqa: SIM115
                 what, argument = json.loads(line)
@@ -265,6 +270,10 @@ class Owner:
         os.close(self._ask)
         self._answers.close()
         os.waitpid(self.child, 0)
+
+
+def opened(folder: Path) -> Any:
+    return pulsarx.Client(folder, durability="os", broker_options=SMALL_LEDGERS)
 
 
 def publish(client: Any, numbers: list[int]) -> None:
@@ -303,15 +312,20 @@ class Campaign:
         self.published = 0
         self.failures: list[str] = []
         self.killed: list[str] = []
-        self.subscribed = self.draw.random() < 0.5
-        self._counts = {each: {"": LINES} for each in ROLES} | {"driver": {"": STEPS}}
+        self.subscribed = role != "job" and self.draw.random() < 0.5
+        self._counts = {each: {"": LINES} for each in ROLES}
+        self._counts |= {each: {"": STEPS} for each in ("driver", "frozen")}
         in_child(lambda: self._make())
 
     def _make(self) -> None:
-        with pulsarx.Client(self.folder, durability="os") as client:
+        with opened(self.folder) as client:
             client.admin.namespaces.set_retention("public/default", -1, -1)
             client.admin.topics.create_partitioned_topic("in", 2)
             client.admin.topics.create_partitioned_topic("out", 2)
+            if self.subscribed:
+                client.admin.topics.set_retention("in", 0, 0)
+                start = pulsarx.InitialPosition.Earliest
+                client.subscribe("in", SUBSCRIPTION, initial_position=start).close()
 
     def place(self, role: str) -> Place:
         """One that was reached before, if any is known."""
@@ -353,7 +367,10 @@ class Campaign:
         (self.notes / "died").unlink(missing_ok=True)
         died = False
         try:
-            in_child(lambda: work(role, place))
+            if role == "frozen":
+                self._freeze(place)
+            else:
+                in_child(lambda: work(role, place))
         except Dead:
             died = True
         except RuntimeError as error:
@@ -369,8 +386,21 @@ class Campaign:
         if died:
             self.killed.append(f"{role} at {place}")
 
+    def _freeze(self, place: Place) -> None:
+        """When it goes on, another driver has done what it was about to do, and more."""
+        child, answer = fork(lambda: self._query("frozen", place))
+        stopped = os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+        try:
+            if stopped:
+                (self.notes / "died").touch()
+                in_child(lambda: self._query("", None))
+        finally:
+            if stopped:
+                os.kill(child, signal.SIGCONT)
+            answer_of(child, answer)
+
     def _publish(self, numbers: list[int]) -> None:
-        with pulsarx.Client(self.folder, durability="os") as client:
+        with opened(self.folder) as client:
             publish(client, numbers)
 
     def options(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -380,7 +410,7 @@ class Campaign:
             "maxEntriesPerTrigger": "3", "minPartitions": "2",
         }  # fmt: skip
         if self.subscribed:
-            source["subscription"] = SUBSCRIPTION
+            source |= {"subscription": SUBSCRIPTION, "leaseSeconds": "0"}
         return root | source, {**root, "topic": "out"}
 
     def _query(self, role: str, place: Place | None) -> int:
@@ -427,7 +457,8 @@ class Campaign:
 
     def _check(self) -> None:
         source, sink = (read_all(self.folder, each) for each in ("in", "out"))
-        assert sorted(int(value) for _, value in source) == list(range(self.published))
+        if not self.subscribed:
+            assert sorted(int(value) for _, value in source) == list(range(self.published))
         found = sorted(int(value) for _, value in sink)
         assert found == list(range(self.published)), difference(found, self.published)
         if self.role != "job":

@@ -18,6 +18,6 @@ from seeds import new_seed, scaled
 def test_whatever_is_killed_each_message_is_there_once(tmp_path: Path, role: str) -> None:
     """Without Java: by the micro-batches that test_micro_batches compares with Spark's."""
     name = HERE / "killed_queries.py"
-    with program(name, tmp_path / "data", role, new_seed(), scaled(57)) as child:
+    with program(name, tmp_path / "data", role, new_seed(), scaled(50)) as child:
         status = child.wait()
         assert status == 0, child.last_words()
