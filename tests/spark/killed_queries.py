@@ -12,6 +12,7 @@ again; each time more messages are published. Run as a program:
     frozen   a query stops at a step, and goes on when another  none
              one of its checkpoint has done all there is
     job      what a batch job consists of, each as above
+    served-  driver or task, into a cluster: deduplicate
 
 The steps of a query are those of micro_batches. A line is one of PulsarX in Python; a file is a
 call of the system on files. The process kills itself there, with no word to anybody. It ends with 0
@@ -43,8 +44,21 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import pulsarx
 from pulsarx._pycore.ground import file_system
+from pulsarx.rest import serve_http
+from pulsarx.server import serve
 
-ROLES = ("source", "driver", "task", "commit", "owner", "frozen", "job")
+ROLES = (
+    "source",
+    "driver",
+    "task",
+    "commit",
+    "owner",
+    "frozen",
+    "job",
+    "served-driver",
+    "served-task",
+)
+SERVED = "served-"
 PARTS = ("task", "commit", "driver")  # of a job
 KEYS = 5
 SMALL_LEDGERS = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
@@ -299,13 +313,50 @@ def wait_for_all() -> None:
             return
 
 
+class Served:
+    """A process that serves a folder of its own as a cluster, until this one ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        told, tell = os.pipe()
+        waits, self._lives = os.pipe()
+        _private.add(self._lives)
+        if not os.fork():
+            try:
+                close_private(told)
+                self._serve(tell, waits)
+            finally:
+                os._exit(0)
+        os.close(tell)
+        os.close(waits)
+        with open(told) as file:
+            self.options: dict[str, str] = json.loads(file.read())
+
+    def _serve(self, tell: int, waits: int) -> None:
+        with opened(self.folder) as client:
+            client.admin.namespaces.set_retention("public/default", -1, -1)
+            client.admin.topics.create_partitioned_topic("out", 2)
+            client.admin.topics.set_deduplication("out", True)
+            service = serve(client, port=0)
+            http = serve_http(client, port=0, broker_port=service.port)
+            with open(tell, "w") as file:
+                json.dump({"root": service.service_url, "adminUrl": http.url}, file)
+            os.read(waits, 1)
+            os._exit(0)
+
+    def end(self) -> None:
+        os.close(self._lives)
+        _private.discard(self._lives)
+
+
 class Campaign:
     """A folder, and what is killed there."""
 
     def __init__(self, folder: Path, role: str, seed: int) -> None:
         self.folder = folder
-        self.role = role
+        self.role = role.removeprefix(SERVED)
         self.draw = random.Random(f"{seed} {role}")
+        self.served = Served(folder.parent / "cluster") if role.startswith(SERVED) else None
         self.notes = folder.parent / "notes"
         self.notes.mkdir()
         self.checkpoint = folder.parent / "checkpoint"
@@ -411,7 +462,10 @@ class Campaign:
         }  # fmt: skip
         if self.subscribed:
             source |= {"subscription": SUBSCRIPTION, "leaseSeconds": "0"}
-        return root | source, {**root, "topic": "out"}
+        sink = root
+        if self.served is not None:
+            sink = {**self.served.options, "deduplicate": "true"}
+        return root | source, {**sink, "topic": "out"}
 
     def _query(self, role: str, place: Place | None) -> int:
         lines = Lines()
@@ -451,17 +505,20 @@ class Campaign:
         work = self._job if self.role == "job" else self._query
         in_child(self._check_subscription)
         for _ in range(3):
-            wait_for_all()
+            if self.served is None:
+                wait_for_all()
             in_child(lambda: work("", None))
         in_child(self._check)
+        if self.served is not None:
+            self.served.end()
 
     def _check(self) -> None:
-        source, sink = (read_all(self.folder, each) for each in ("in", "out"))
+        source, sink = read_all(self.folder, "in"), self._sunk()
         if not self.subscribed:
             assert sorted(int(value) for _, value in source) == list(range(self.published))
         found = sorted(int(value) for _, value in sink)
         assert found == list(range(self.published)), difference(found, self.published)
-        if self.role != "job":
+        if self.role != "job" and self.served is None:  # tasks send to a cluster at the same time
             for key in map(str, range(KEYS)):
                 mine = [int(value) for each, value in sink if each == key]
                 assert mine == sorted(mine), f"key {key} is out of order"
@@ -469,9 +526,12 @@ class Campaign:
         damage = pulsarx.backups.check(self.folder).damage
         assert not damage, damage
 
+    def _sunk(self) -> list[tuple[str, bytes]]:
+        return read_all(self.folder if self.served is None else self.served.folder, "out")
+
     def _check_subscription(self) -> None:
         """What it has let go is in the sink."""
-        stored = {value for _, value in read_all(self.folder, "out")}
+        stored = {value for _, value in self._sunk()}
         with pulsarx.Client(self.folder) as client:
             for index in range(2):
                 topic = f"in-partition-{index}"
