@@ -1,5 +1,6 @@
 """A query, or a batch job, that is killed a hundred times has written each message once, whatever
-was killed: its source, its driver, its tasks, its commits, the owner of the folder; into a folder, and into a cluster."""
+was killed: its source, its driver, its tasks, its commits, the owner of the folder. Into a folder,
+and into a cluster."""
 
 from __future__ import annotations
 
