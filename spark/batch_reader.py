@@ -202,15 +202,23 @@ class BatchReader(DataSourceReader):
                 min_partitions=options.minPartitions,
                 max_records_per_partition=options.maxRecordsPerPartition,
                 fail_on_data_loss=options.failOnDataLoss,
-                from_ms=options.startingTimestamp,
-                until_ms=options.endingTimestamp,
+                from_ms=_latest(options.startingTimestamp, self._choice.from_ms),
+                until_ms=_earliest(options.endingTimestamp, self._choice.until_ms),
             )
-            return self._choice.of(ranges, source.broker.catalogue.state.topics)
+            return self._choice.of(ranges)
         finally:
             source.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_partition(partition)
+
+
+def _latest(*times_ms: int | None) -> int | None:
+    return max((each for each in times_ms if each is not None), default=None)
+
+
+def _earliest(*times_ms: int | None) -> int | None:
+    return min((each for each in times_ms if each is not None), default=None)
 
 
 # Up to 4.3 Spark keeps what a plan with filters reads with the DataFrame, and takes it for other

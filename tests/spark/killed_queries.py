@@ -9,11 +9,15 @@ again; each time more messages are published. Run as a program:
     task     an attempt of a task, at a line or a file
     commit   the process that commits for the sink, as that
     owner    the process that owns the folder, as that          go on without it
+    frozen   a query stops at a step, and goes on when another  none
+             one of its checkpoint has done all there is
     job      what a batch job consists of, each as above
+    served-  driver or task, into a cluster: deduplicate
 
 The steps of a query are those of micro_batches. A line is one of PulsarX in Python; a file is a
 call of the system on files. The process kills itself there, with no word to anybody. It ends with 0
-when what was read is there once, and in its order, whatever was killed.
+when what was read is there once, and in its order, whatever was killed. In half of the runs the
+source has a subscription, and nothing else keeps what it has acknowledged.
 """
 
 from __future__ import annotations
@@ -40,10 +44,24 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import pulsarx
 from pulsarx._pycore.ground import file_system
+from pulsarx.rest import serve_http
+from pulsarx.server import serve
 
-ROLES = ("source", "driver", "task", "commit", "owner", "job")
+ROLES = (
+    "source",
+    "driver",
+    "task",
+    "commit",
+    "owner",
+    "frozen",
+    "job",
+    "served-driver",
+    "served-task",
+)
+SERVED = "served-"
 PARTS = ("task", "commit", "driver")  # of a job
 KEYS = 5
+SMALL_LEDGERS = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 SUBSCRIPTION = "stream"
 OPERATIONS = (
     "open", "write", "flush", "flush_directory", "rename", "link", "unlink", "make_directory",
@@ -151,7 +169,8 @@ def answer_of(child: int, answer: int) -> Any:
     """Dead, RuntimeError: it died, or failed."""
     with open(answer, "rb") as file:
         told = file.read()
-    os.waitpid(child, 0)
+    with contextlib.suppress(ChildProcessError):  # somebody saw it end
+        os.waitpid(child, 0)
     if not told:
         raise Dead(f"process {child} died")
     went_well, found = pickle.loads(told)
@@ -170,12 +189,12 @@ class Forks(Here):
         self._turn = self._step = 0
 
     def at(self, step: str) -> None:
-        if self._role != "driver" or self._place is None:
+        if self._role not in ("driver", "frozen") or self._place is None:
             return
         self._step += 1
         if self._step == self._place.number:
-            kill_me()
-        (self._notes / "driver").write_text(json.dumps({"": self._step}))
+            os.kill(os.getpid(), signal.SIGSTOP if self._role == "frozen" else signal.SIGKILL)
+        (self._notes / self._role).write_text(json.dumps({"": self._step}))
 
     def start(self, role: str, work: Callable[[], Any]) -> Callable[[], Any]:
         dying = role == self._role and self._place is not None and self._turn == self._place.turn
@@ -232,7 +251,7 @@ class Owner:
     def _live(self, asked: int) -> None:
         lines = Lines()
         lines.watch()
-        with pulsarx.Client(self._folder, durability="os") as client:
+        with opened(self._folder) as client:
             os.write(self._tell, b"lives\n")
             for line in open(asked):  # noqa: SIM115
                 what, argument = json.loads(line)
@@ -267,6 +286,10 @@ class Owner:
         os.waitpid(self.child, 0)
 
 
+def opened(folder: Path) -> Any:
+    return pulsarx.Client(folder, durability="os", broker_options=SMALL_LEDGERS)
+
+
 def publish(client: Any, numbers: list[int]) -> None:
     producer = client.create_producer("in", batching_enabled=True, batching_max_messages=7)
     for number in numbers:
@@ -290,28 +313,70 @@ def wait_for_all() -> None:
             return
 
 
+class Served:
+    """A process that serves a folder of its own as a cluster, until this one ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        told, tell = os.pipe()
+        waits, self._lives = os.pipe()
+        _private.add(self._lives)
+        if not os.fork():
+            try:
+                close_private(told)
+                self._serve(tell, waits)
+            finally:
+                os._exit(0)
+        os.close(tell)
+        os.close(waits)
+        with open(told) as file:
+            self.options: dict[str, str] = json.loads(file.read())
+
+    def _serve(self, tell: int, waits: int) -> None:
+        with opened(self.folder) as client:
+            client.admin.namespaces.set_retention("public/default", -1, -1)
+            client.admin.topics.create_partitioned_topic("out", 2)
+            client.admin.topics.set_deduplication("out", True)
+            service = serve(client, port=0)
+            http = serve_http(client, port=0, broker_port=service.port)
+            with open(tell, "w") as file:
+                json.dump({"root": service.service_url, "adminUrl": http.url}, file)
+            os.read(waits, 1)
+            os._exit(0)
+
+    def end(self) -> None:
+        os.close(self._lives)
+        _private.discard(self._lives)
+
+
 class Campaign:
     """A folder, and what is killed there."""
 
     def __init__(self, folder: Path, role: str, seed: int) -> None:
         self.folder = folder
-        self.role = role
+        self.role = role.removeprefix(SERVED)
         self.draw = random.Random(f"{seed} {role}")
+        self.served = Served(folder.parent / "cluster") if role.startswith(SERVED) else None
         self.notes = folder.parent / "notes"
         self.notes.mkdir()
         self.checkpoint = folder.parent / "checkpoint"
         self.published = 0
         self.failures: list[str] = []
         self.killed: list[str] = []
-        self.subscribed = self.draw.random() < 0.5
-        self._counts = {each: {"": LINES} for each in ROLES} | {"driver": {"": STEPS}}
+        self.subscribed = role != "job" and self.draw.random() < 0.5
+        self._counts = {each: {"": LINES} for each in ROLES}
+        self._counts |= {each: {"": STEPS} for each in ("driver", "frozen")}
         in_child(lambda: self._make())
 
     def _make(self) -> None:
-        with pulsarx.Client(self.folder, durability="os") as client:
+        with opened(self.folder) as client:
             client.admin.namespaces.set_retention("public/default", -1, -1)
             client.admin.topics.create_partitioned_topic("in", 2)
             client.admin.topics.create_partitioned_topic("out", 2)
+            if self.subscribed:
+                client.admin.topics.set_retention("in", 0, 0)
+                start = pulsarx.InitialPosition.Earliest
+                client.subscribe("in", SUBSCRIPTION, initial_position=start).close()
 
     def place(self, role: str) -> Place:
         """One that was reached before, if any is known."""
@@ -353,7 +418,10 @@ class Campaign:
         (self.notes / "died").unlink(missing_ok=True)
         died = False
         try:
-            in_child(lambda: work(role, place))
+            if role == "frozen":
+                self._freeze(place)
+            else:
+                in_child(lambda: work(role, place))
         except Dead:
             died = True
         except RuntimeError as error:
@@ -369,8 +437,21 @@ class Campaign:
         if died:
             self.killed.append(f"{role} at {place}")
 
+    def _freeze(self, place: Place) -> None:
+        """When it goes on, another driver has done what it was about to do, and more."""
+        child, answer = fork(lambda: self._query("frozen", place))
+        stopped = os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+        try:
+            if stopped:
+                (self.notes / "died").touch()
+                in_child(lambda: self._query("", None))
+        finally:
+            if stopped:
+                os.kill(child, signal.SIGCONT)
+            answer_of(child, answer)
+
     def _publish(self, numbers: list[int]) -> None:
-        with pulsarx.Client(self.folder, durability="os") as client:
+        with opened(self.folder) as client:
             publish(client, numbers)
 
     def options(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -380,8 +461,11 @@ class Campaign:
             "maxEntriesPerTrigger": "3", "minPartitions": "2",
         }  # fmt: skip
         if self.subscribed:
-            source["subscription"] = SUBSCRIPTION
-        return root | source, {**root, "topic": "out"}
+            source |= {"subscription": SUBSCRIPTION, "leaseSeconds": "0"}
+        sink = root
+        if self.served is not None:
+            sink = {**self.served.options, "deduplicate": "true"}
+        return root | source, {**sink, "topic": "out"}
 
     def _query(self, role: str, place: Place | None) -> int:
         lines = Lines()
@@ -421,16 +505,20 @@ class Campaign:
         work = self._job if self.role == "job" else self._query
         in_child(self._check_subscription)
         for _ in range(3):
-            wait_for_all()
+            if self.served is None:
+                wait_for_all()
             in_child(lambda: work("", None))
         in_child(self._check)
+        if self.served is not None:
+            self.served.end()
 
     def _check(self) -> None:
-        source, sink = (read_all(self.folder, each) for each in ("in", "out"))
-        assert sorted(int(value) for _, value in source) == list(range(self.published))
+        source, sink = read_all(self.folder, "in"), self._sunk()
+        if not self.subscribed:
+            assert sorted(int(value) for _, value in source) == list(range(self.published))
         found = sorted(int(value) for _, value in sink)
         assert found == list(range(self.published)), difference(found, self.published)
-        if self.role != "job":
+        if self.role != "job" and self.served is None:  # tasks send to a cluster at the same time
             for key in map(str, range(KEYS)):
                 mine = [int(value) for each, value in sink if each == key]
                 assert mine == sorted(mine), f"key {key} is out of order"
@@ -438,9 +526,12 @@ class Campaign:
         damage = pulsarx.backups.check(self.folder).damage
         assert not damage, damage
 
+    def _sunk(self) -> list[tuple[str, bytes]]:
+        return read_all(self.folder if self.served is None else self.served.folder, "out")
+
     def _check_subscription(self) -> None:
         """What it has let go is in the sink."""
-        stored = {value for _, value in read_all(self.folder, "out")}
+        stored = {value for _, value in self._sunk()}
         with pulsarx.Client(self.folder) as client:
             for index in range(2):
                 topic = f"in-partition-{index}"

@@ -90,6 +90,25 @@ def test_every_column_comes_as_it_was_published(spark: Any, cluster: ServedClust
     assert [each.batch_index() for each in ids] == [n % 7 for n in range(20)]
 
 
+def test_urls_may_be_named_as_the_pulsar_connector_names_them(cluster: ServedCluster) -> None:
+    """Its programs change the format alone."""
+    cluster.publish("t", 20)
+    named = {
+        "service.url": cluster.options["root"],
+        "admin.url": cluster.options["adminUrl"],
+        "topic": "t",
+    }
+    source = PulsarxDataSource({**named, "columns": "value"})
+    reader = source.reader(source.schema())
+    found = [
+        row for part in reader.partitions() for each in reader.read(part) for row in each["value"]
+    ]
+    assert [row.as_py() for row in found] == _numbers(*range(20))
+    rows = pa.record_batch([pa.array(["20"])], ["value"])
+    PulsarxDataSource(named).writer(_strings("value"), False).write(iter([rows]))
+    assert cluster.contents("t")[20:] == [b"20"]
+
+
 def test_places_and_writers_are_columns(cluster: ServedCluster) -> None:
     cluster.publish("t", 20)
     columns = "__partition, __ledgerId, __entryId, __batchIndex, __producerName, __schemaVersion"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import operator as op
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 
 import pyspark_pulsarx
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from seeds import seeds
 from spark_steps import PREFIX, send
 
 from pulsarx.spark import plan_topic, read_partitions
@@ -105,10 +109,78 @@ def test_ledgers_without_a_message_of_it_are_not_read(folder: Path) -> None:
 
     assert found("__sequenceId >= 0") == (3, [0, 1, 2])
     assert found(f"__publishTime >= {times[1]}") == (2, [1, 2])
-    assert found(f"__publishTime < {times[1]}") == (3, [0])
+    assert found(f"__publishTime < {times[1]}") == (1, [0])
+    assert found(f"__publishTime <= {times[1]}") == (2, [0, 1])
+    assert found(f"__publishTime = {times[1]}") == (1, [1])
+    assert found(f"__publishTime IN ({times[0]}, {times[1]})") == (2, [0, 1])
+    assert found(f"__publishTime > {times[0]} AND __publishTime < {times[2]}") == (1, [1])
+    assert found("__publishTime IS NOT NULL") == (3, [0, 1, 2])
+    assert found("__publishTime IS NULL")[1] == found("__publishTime < 0")[1] == []
+    between = dt.datetime.fromtimestamp(times[1] / 1000, dt.UTC) + dt.timedelta(microseconds=1)
+    assert found(f"__publishTime < '{between.isoformat()}'") == (2, [0, 1])
+    assert found(f"__publishTime > '{between.isoformat()}'")[1] == [2]
     assert found(f"__topic IN ('{PREFIX}t')") == (3, [0, 1, 2])
     assert found(f"__topic = '{PREFIX}other'") == (0, [])
     ids = [row for row in range(1, 20) if found(f"__ledgerId = {row}")[0]]
     assert len(ids) == 3
     there = pulsarx.MessageId(-1, ids[1], 0, -1).serialize().hex()
     assert found(f"__messageId = X'{there}'")[0] == 1
+
+
+def test_of_a_ledger_that_is_over_at_a_time_only_that_part_is_planned(folder: Path) -> None:
+    """All of it was read, and its messages were left out one by one."""
+    clock = pulsarx.ManualClock()
+    times = []
+    with pulsarx.Client(folder, clock=clock, durability="os") as client:
+        producer = client.create_producer("t")
+        for number in range(10):
+            times.append(clock.now_ms())
+            producer.send(b"%d" % number)
+            clock.advance(60)
+        where = f"__publishTime >= {times[3]} AND __publishTime < {times[6]}"
+        (group,) = plan_topic(folder, "t", columns="value", where=where)
+        assert [(each.first_message, each.end_message) for each in group] == [(3, 6)]
+        found = [batch["value"].to_pylist() for batch in read_partitions(group, where=where)]
+    assert found == [[b"3", b"4", b"5"]]
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_times_leave_out_ranges_and_no_row(folder: Path, seed: int) -> None:
+    """Messages of several producers that batch, whose times are in no order, in ledgers that are
+    sealed and open; compared with the rows of a read without filters."""
+    draw, clock = random.Random(seed), pulsarx.ManualClock()
+    few = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=draw.randint(2, 5))
+    with pulsarx.Client(folder, clock=clock, durability="os", broker_options=few) as client:
+        producers = [
+            client.create_producer(
+                "t", batching_enabled=True, batching_max_messages=draw.randint(2, 4)
+            )
+            for _ in range(3)
+        ]
+        for number in range(40):
+            draw.choice(producers).send_async(b"%d" % number, None)
+            clock.advance(draw.choice((0, 0.001, 1)))
+        for producer in producers:
+            producer.flush()
+        columns = "value, __publishTime"
+        rows = [
+            row
+            for group in plan_topic(folder, "t", columns=columns)
+            for batch in read_partitions(group)
+            for row in batch.to_pylist()
+        ]
+        assert len(rows) == 40
+        for _ in range(20):
+            operation = draw.choice(("<", "<=", ">", ">=", "="))
+            at = draw.choice(rows)["__publishTime"]
+            at += dt.timedelta(microseconds=draw.choice((-1, 0, 1)))
+            where = f"__publishTime {operation} '{at.isoformat()}'"
+            found = [
+                row
+                for group in plan_topic(folder, "t", columns=columns, where=where)
+                for batch in read_partitions(group, where=where)
+                for row in batch.to_pylist()
+            ]
+            compare = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "=": "eq"}[operation]
+            holds = getattr(op, compare)
+            assert found == [row for row in rows if holds(row["__publishTime"], at)], where

@@ -1,5 +1,6 @@
 """A query, or a batch job, that is killed a hundred times has written each message once, whatever
-was killed: its source, its driver, its tasks, its commits, or the owner of the folder."""
+was killed: its source, its driver, its tasks, its commits, the owner of the folder. Into a folder,
+and into a cluster."""
 
 from __future__ import annotations
 
@@ -18,6 +19,6 @@ from seeds import new_seed, scaled
 def test_whatever_is_killed_each_message_is_there_once(tmp_path: Path, role: str) -> None:
     """Without Java: by the micro-batches that test_micro_batches compares with Spark's."""
     name = HERE / "killed_queries.py"
-    with program(name, tmp_path / "data", role, new_seed(), scaled(57)) as child:
+    with program(name, tmp_path / "data", role, new_seed(), scaled(40)) as child:
         status = child.wait()
         assert status == 0, child.last_words()

@@ -62,6 +62,8 @@ def columns(**kinds: Any) -> StructType:
         ({"topik": "t"}, "no option topik; did you mean topic"),
         ({"topic": "t", "path": "/x"}, "option root"),
         ({"topic": "t", "service.url": "x"}, "option root"),
+        ({"topic": "t", "service.url": "/x"}, "root is given twice, once as service.url"),
+        ({"topic": "t", "pulsar.client.authParams": "token:x"}, "option token"),
         ({"topic": "tt"}, "did you mean persistent://public/default/t"),
         ({"topic": "non-persistent://public/default/t"}, "keeps no messages"),
         ({"topicsPattern": "non-persistent://.*"}, "no topic in"),

@@ -331,10 +331,10 @@ def test_a_pushed_filter_never_loses_a_row(folder: Path, monkeypatch: Any) -> No
     def at(seconds: float) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(began_ms / 1000 + seconds, datetime.UTC)
 
-    assert pushed(LessThan(("__publishTime",), at(0.5))) == [0, 1, 2]
-    assert 1 in pushed(GreaterThanOrEqual(("__publishTime",), at(0.5)))
+    assert pushed(LessThan(("__publishTime",), at(0.5))) == [0]
+    assert pushed(GreaterThanOrEqual(("__publishTime",), at(0.5))) == [1, 2]
     assert pushed(GreaterThanOrEqual(("__publishTime",), at(2.5))) == []
-    assert pushed(EqualTo(("__publishTime",), at(0))) == [0, 1, 2]
+    assert pushed(EqualTo(("__publishTime",), at(0))) == [0]
     assert pushed(EqualTo(("__topic",), PREFIX + "u")) == []
     assert pushed(In(("__topic",), (None, PREFIX + "t"))) == [0, 1, 2]
     ledger_id = plan_topic(folder, "t")[0][0].ledger_id

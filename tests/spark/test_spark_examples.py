@@ -14,14 +14,16 @@ from pulsarx.spark.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+CATALOGUES = (ROOT / "docs" / "spark-catalogues.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "spark" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_blocks_run_in_the_order_of_the_text(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    blocks = re.findall(r"^```python spark\n(.*?)^```", PAGE + GUIDE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == (PAGE + GUIDE).count("```python")
+    text = PAGE + GUIDE + CATALOGUES
+    blocks = re.findall(r"^```python spark\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == text.count("```python")
     monkeypatch.chdir(tmp_path)
     for block in blocks:
         exec(compile(block, "docs/spark.md", "exec"), {"__name__": "__main__"})
@@ -85,10 +87,14 @@ def test_the_demo_checks_what_spark_computed(
     monkeypatch.setattr(spark_demo, "read_flights", lambda: iter(flights))
     monkeypatch.setattr(spark_demo, "save_plot", lambda path, delays: False)
     assert spark_demo.main([str(tmp_path / "one")]) == 0
-    assert "0 hours differ, 0 out of order" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0 hours differ, 0 out of order" in said
+    assert said.splitlines()[-1].startswith("No plot was drawn: ")
     monkeypatch.setattr(
         spark_demo, "expected", lambda flights, right=spark_demo.expected: right(flights[:-1])
     )
+    monkeypatch.setattr(spark_demo, "save_plot", lambda path, delays: True)
     assert spark_demo.main(["--flights", "100", str(tmp_path / "two")]) == 1
-    assert "MISMATCH" in capsys.readouterr().out
+    *_, verdict, plot = capsys.readouterr().out.splitlines()
+    assert "MISMATCH" in verdict and plot.endswith(f": {tmp_path / 'two.png'}")
     sys.modules.pop("spark_demo")
