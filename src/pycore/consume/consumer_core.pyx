@@ -21,7 +21,7 @@ from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transacti
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink
 from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 from pulsarx._pycore.dispatch.transaction_steps cimport (
@@ -29,6 +29,11 @@ from pulsarx._pycore.dispatch.transaction_steps cimport (
 )
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
+
+
+cdef enum:
+    # messages of a list that are acknowledged before others may have the mutex
+    LISTED_AT_ONCE = 1024
 
 
 cdef bint is_met_again(object error, uint64_t raised) except -1:
@@ -618,13 +623,7 @@ cdef class ConsumerCore:
         return 0
 
     def acknowledge_many(self, messages, transaction=None) -> None:
-        cdef Py_ssize_t at
-        cdef Py_ssize_t size
-        cdef Message received
-        cdef EntryView entry = None
-        cdef uint64_t first = 0
-        cdef uint64_t count = 0
-        cdef uint64_t message
+        cdef Py_ssize_t at = 0
         cdef object other
         if self.state != CONSUMER_OPEN and transaction is None:
             self.check_open()
@@ -641,13 +640,79 @@ cdef class ConsumerCore:
         if transaction is not None:
             self.acknowledge_within(transaction, messages)
             return
-        size = PyList_GET_SIZE(messages)
-        for at in range(size):
+        while at < PyList_GET_SIZE(messages):
             other = <object>PyList_GET_ITEM(messages, at)
-            if type(other) is not Message:
+            if type(other) is Message:
+                at = self.record_listed(messages, at)
+            else:
                 self.acknowledge(other)
-                continue
-            received = <Message>other
+                at += 1
+
+    cdef Py_ssize_t record_listed(self, list messages, Py_ssize_t at) except -1:
+        """Acknowledge the messages of a list from one on, that are a Message each, with the mutex
+        taken once for many; returns where to go on."""
+        cdef Py_ssize_t end = at + LISTED_AT_ONCE
+        cdef Dispatcher dispatcher = self.dispatcher
+        cdef AckTracker tracker = self.core.tracker
+        cdef Message received
+        cdef Message foreign = None
+        cdef EntryView entry = None
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t newly
+        cdef int status = STATUS_OK
+        if tracker is None:
+            return self.record_there(messages, at)
+        mutex_lock(&self.core.mutex)
+        try:
+            while at < end and is_message_at(messages, at):
+                received = <Message>PyList_GET_ITEM(messages, at)
+                if entry is not received.entry:
+                    entry = received.entry
+                    if entry.context.topic is not dispatcher.tail:
+                        foreign = received
+                        break
+                    ledger_id = entry.ledger_id
+                first = message_ordinal(received)
+                count = message_extent(received)
+                at += 1
+                while at < end and is_message_at(messages, at):
+                    received = <Message>PyList_GET_ITEM(messages, at)
+                    if message_ordinal(received) != first + count or (
+                            received.entry is not entry
+                            and received.entry.ledger_id != ledger_id):
+                        break
+                    count += message_extent(received)
+                    at += 1
+                status = tracker.acknowledge(ledger_id, first, count, &newly)
+                if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
+                        self.core.pending.count or not dispatcher.shares):
+                    dispatcher.acknowledged(ledger_id, first, count)
+                if self.core.chunks is not None:
+                    dispatcher.chunks_acknowledged(ledger_id, first, count)
+                if status != STATUS_OK or has_crossed(tracker):
+                    break
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.after()
+        if (status != STATUS_OK or not self.flush.armed or has_crossed(tracker)) and (
+                self.settle(status, ledger_id, first)):
+            self.record(ledger_id, first, count)
+        if foreign is not None:
+            self.refuse_foreign(foreign)
+        return at
+
+    cdef Py_ssize_t record_there(self, list messages, Py_ssize_t at) except -1:
+        """record_listed where the cursor is in another process, which is told each run."""
+        cdef Message received
+        cdef EntryView entry = None
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t message
+        while is_message_at(messages, at):
+            received = <Message>PyList_GET_ITEM(messages, at)
+            at += 1
             message = message_ordinal(received)
             if entry is not None and message == first + count and (
                     received.entry is entry or received.entry.ledger_id == entry.ledger_id):
@@ -663,6 +728,7 @@ cdef class ConsumerCore:
             count = message_extent(received)
         if count:
             self.record(entry.ledger_id, first, count)
+        return at
 
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         """Acknowledge a run of messages in memory and in the cursor's tail."""
@@ -751,6 +817,11 @@ cdef class ConsumerCore:
     @property
     def is_open(self) -> bool:
         return self.state == CONSUMER_OPEN
+
+
+cdef inline bint is_message_at(list messages, Py_ssize_t at) noexcept:
+    return at < PyList_GET_SIZE(messages) and (
+        type(<object>PyList_GET_ITEM(messages, at)) is Message)
 
 
 cdef inline Message take_settled(ConsumerCore self):

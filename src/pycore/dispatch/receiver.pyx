@@ -66,11 +66,12 @@ cdef class Receiver(EntrySink):
                 return message_new(view, view.c_payload, view.payload_size, -1, 0,
                                    view.metadata_flags | (<uint32_t>count << REDELIVERY_SHIFT))
             self.locate_next(&at, &index)
-            status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
-            if status != STATUS_OK:
-                self.drop_view()
-                self.dispatcher.lose_rest(view, index, status)
-                continue
+            if not self.was_read(view, &found):
+                status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
+                if status != STATUS_OK:
+                    self.drop_view()
+                    self.dispatcher.lose_rest(view, index, status)
+                    continue
             if self.place.filtered:
                 count = self.dispatcher.claim(self, view, index)
             self.step(at, index)
