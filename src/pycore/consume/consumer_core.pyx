@@ -23,6 +23,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 from pulsarx._pycore.dispatch.transaction_steps cimport (
     transaction_add, transaction_add_through, transaction_join,
@@ -338,6 +339,14 @@ cdef class ConsumerCore:
             return
         if self.state != CONSUMER_OPEN:
             self.check_open()
+        if type(message) is Message:
+            # As find, without a call: nearly all that is acknowledged.
+            received = <Message>message
+            if received.entry.context.topic is not self.dispatcher.tail:
+                self.refuse_foreign(received)
+            self.record(received.entry.ledger_id, message_ordinal(received),
+                        message_extent(received))
+            return
         self.find(message, &ledger_id, &first, &count)
         if count:
             self.record(ledger_id, first, count)
@@ -732,24 +741,28 @@ cdef class ConsumerCore:
 
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         """Acknowledge a run of messages in memory and in the cursor's tail."""
+        cdef SubscriptionCore core = self.core
+        cdef Dispatcher dispatcher = self.dispatcher
+        cdef AckTracker tracker = core.tracker
         cdef uint64_t newly
         cdef int status
-        if self.core.tracker is None:
-            return self.dispatcher.acknowledge_there(ledger_id, first, count)
+        if tracker is None:
+            return dispatcher.acknowledge_there(ledger_id, first, count)
         while True:
-            mutex_lock(&self.core.mutex)
+            mutex_lock(&core.mutex)
             try:
-                status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
+                status = tracker.acknowledge(ledger_id, first, count, &newly)
                 # A duplicate too: a seek acknowledges what is on its way to the dead letters.
                 if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
-                        self.core.pending.count or not self.dispatcher.shares):
-                    self.dispatcher.acknowledged(ledger_id, first, count)
-                if self.core.chunks is not None:
-                    self.dispatcher.chunks_acknowledged(ledger_id, first, count)
+                        core.pending.count or not dispatcher.shares):
+                    dispatcher.acknowledged(ledger_id, first, count)
+                if core.chunks is not None:
+                    dispatcher.chunks_acknowledged(ledger_id, first, count)
             finally:
-                mutex_unlock(&self.core.mutex)
-                self.after()
-            if status == STATUS_OK and self.flush.armed and not has_crossed(self.core.tracker):
+                mutex_unlock(&core.mutex)
+                if dispatcher.wakes or dispatcher.dead is not None or dispatcher.given_count:
+                    dispatcher.settle()
+            if status == STATUS_OK and self.flush.armed and not has_crossed(tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
                 return 0
