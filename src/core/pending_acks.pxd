@@ -48,7 +48,7 @@ cdef struct PendingAck:                 # 16 bytes
     uint16_t redelivery_count
     uint8_t state                       # PendingState
     uint8_t flags                       # PendingFlags
-    uint16_t unused
+    uint16_t key_hint                   # the user's: where it may find what it knows of the key
 
 cdef struct PendingPage:
     uint64_t ledger_id

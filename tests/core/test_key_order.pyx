@@ -118,14 +118,14 @@ cdef class Bed:
 
     cdef int acknowledge(self, uint32_t hash, object position) except -1:
         consumer = self.keys[hash].delivered.pop(position)
-        key_order_returned(&self.order, hash, self.now_ms)
+        key_order_returned(&self.order, hash, self.chance.randrange(99), self.now_ms)
         self.permits[consumer] += 1
         return 0
 
     cdef int redeliver(self, uint32_t hash, tuple position, bint ready) except -1:
         consumer = self.keys[hash].delivered.pop(position)
         self.put(self.key_of(hash), hash, position, ready)
-        key_order_returned(&self.order, hash, self.now_ms)
+        key_order_returned(&self.order, hash, self.chance.randrange(99), self.now_ms)
         self.permits[consumer] += 1
         if not ready:
             self.nacked[position] = hash
@@ -336,9 +336,9 @@ def test_a_key_waits_until_its_old_holder_has_acknowledged():
     assert order.keys[key].blocked_since_ms == 0, "nothing waits yet"
     key_order_wait(&order, key, 1, 2, True, 12)
     assert order.keys[key].blocked_since_ms == 12 and peeked(&order, 1) == ()
-    key_order_returned(&order, 77, 13)
+    key_order_returned(&order, 77, 0, 13)
     assert order.keys[key].blocked_since_ms == 12 and peeked(&order, 1) == ()
-    key_order_returned(&order, 77, 14)
+    key_order_returned(&order, 77, 0, 14)
     assert order.keys[key].blocked_since_ms == 0 and peeked(&order, 1) == (1, 2)
     assert not key_order_may_pass(&order, key), "an earlier one waits"
     assert key_order_take(&order, 1) == key and key_order_take(&order, 1) == KEY_NONE
@@ -355,7 +355,7 @@ def test_a_negatively_acknowledged_message_blocks_what_is_behind_it_wherever_its
     key_order_own(&order, key, 0, 10)
     key_order_delivered(&order, key)
     key_order_wait(&order, key, 1, 5, False, 11)
-    key_order_returned(&order, 77, 11)
+    key_order_returned(&order, 77, 0, 11)
     key_order_wait(&order, key, 1, 6, True, 12)
     assert peeked(&order, 0) == () and not key_order_may_pass(&order, key)
     key_order_own(&order, key, 1, 13)
@@ -383,7 +383,7 @@ def test_idle_keys_are_forgotten_and_keys_in_use_are_not():
         key_order_delivered(&order, key)
         assert key_order_key(&order, hash * 7919) == key
         if hash >= 100:
-            key_order_returned(&order, (hash - 100) * 7919, 0)
+            key_order_returned(&order, (hash - 100) * 7919, 0, 0)
     assert order.key_capacity == order.kept_keys
     assert key_order_memory_size(&order) < 1_000_000
     key_order_clear(&order)
@@ -450,6 +450,6 @@ def test_a_key_that_is_blocked_at_the_beginning_of_time_is_blocked():
         assert order.keys[key].blocked_since_ms == since
         key_order_refresh(&order, key, now_ms + 7)
         assert order.keys[key].blocked_since_ms == since
-        key_order_returned(&order, 9, now_ms)
+        key_order_returned(&order, 9, 0, now_ms)
         assert order.keys[key].blocked_since_ms == 0 and key_order_take(&order, 4) == key
         key_order_free(&order)

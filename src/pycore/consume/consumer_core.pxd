@@ -50,6 +50,8 @@ cdef class ConsumerCore(AckTaker):
     cdef int check_open(self) except -1
     cdef int check_open_or_closed(self) except -1
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
+    cdef Py_ssize_t record_listed(self, list messages, Py_ssize_t at) except -1
+    cdef Py_ssize_t record_there(self, list messages, Py_ssize_t at) except -1
     cdef int record_through(self, uint64_t ledger_id, uint64_t end) except -1
     cdef bint keep_chunks(self, uint64_t ledger_id, uint64_t end) except -1
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,

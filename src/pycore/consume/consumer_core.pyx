@@ -21,8 +21,9 @@ from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transacti
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 from pulsarx._pycore.dispatch.transaction_steps cimport (
     transaction_add, transaction_add_through, transaction_join,
@@ -30,6 +31,11 @@ from pulsarx._pycore.dispatch.transaction_steps cimport (
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 from pulsarx._pycore.wire.command_takers cimport AckTaker
+
+
+cdef enum:
+    # messages of a list that are acknowledged before others may have the mutex
+    LISTED_AT_ONCE = 1024
 
 
 cdef bint is_met_again(object error, uint64_t raised) except -1:
@@ -334,6 +340,14 @@ cdef class ConsumerCore(AckTaker):
             return
         if self.state != CONSUMER_OPEN:
             self.check_open()
+        if type(message) is Message:
+            # As find, without a call: nearly all that is acknowledged.
+            received = <Message>message
+            if received.entry.context.topic is not self.dispatcher.tail:
+                self.refuse_foreign(received)
+            self.record(received.entry.ledger_id, message_ordinal(received),
+                        message_extent(received))
+            return
         self.find(message, &ledger_id, &first, &count)
         if count:
             self.record(ledger_id, first, count)
@@ -619,13 +633,7 @@ cdef class ConsumerCore(AckTaker):
         return 0
 
     def acknowledge_many(self, messages, transaction=None) -> None:
-        cdef Py_ssize_t at
-        cdef Py_ssize_t size
-        cdef Message received
-        cdef EntryView entry = None
-        cdef uint64_t first = 0
-        cdef uint64_t count = 0
-        cdef uint64_t message
+        cdef Py_ssize_t at = 0
         cdef object other
         if self.state != CONSUMER_OPEN and transaction is None:
             self.check_open()
@@ -642,13 +650,79 @@ cdef class ConsumerCore(AckTaker):
         if transaction is not None:
             self.acknowledge_within(transaction, messages)
             return
-        size = PyList_GET_SIZE(messages)
-        for at in range(size):
+        while at < PyList_GET_SIZE(messages):
             other = <object>PyList_GET_ITEM(messages, at)
-            if type(other) is not Message:
+            if type(other) is Message:
+                at = self.record_listed(messages, at)
+            else:
                 self.acknowledge(other)
-                continue
-            received = <Message>other
+                at += 1
+
+    cdef Py_ssize_t record_listed(self, list messages, Py_ssize_t at) except -1:
+        """Acknowledge the messages of a list from one on, that are a Message each, with the mutex
+        taken once for many; returns where to go on."""
+        cdef Py_ssize_t end = at + LISTED_AT_ONCE
+        cdef Dispatcher dispatcher = self.dispatcher
+        cdef AckTracker tracker = self.core.tracker
+        cdef Message received
+        cdef Message foreign = None
+        cdef EntryView entry = None
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t newly
+        cdef int status = STATUS_OK
+        if tracker is None:
+            return self.record_there(messages, at)
+        mutex_lock(&self.core.mutex)
+        try:
+            while at < end and is_message_at(messages, at):
+                received = <Message>PyList_GET_ITEM(messages, at)
+                if entry is not received.entry:
+                    entry = received.entry
+                    if entry.context.topic is not dispatcher.tail:
+                        foreign = received
+                        break
+                    ledger_id = entry.ledger_id
+                first = message_ordinal(received)
+                count = message_extent(received)
+                at += 1
+                while at < end and is_message_at(messages, at):
+                    received = <Message>PyList_GET_ITEM(messages, at)
+                    if message_ordinal(received) != first + count or (
+                            received.entry is not entry
+                            and received.entry.ledger_id != ledger_id):
+                        break
+                    count += message_extent(received)
+                    at += 1
+                status = tracker.acknowledge(ledger_id, first, count, &newly)
+                if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
+                        self.core.pending.count or not dispatcher.shares):
+                    dispatcher.acknowledged(ledger_id, first, count)
+                if self.core.chunks is not None:
+                    dispatcher.chunks_acknowledged(ledger_id, first, count)
+                if status != STATUS_OK or has_crossed(tracker):
+                    break
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.after()
+        if (status != STATUS_OK or not self.flush.armed or has_crossed(tracker)) and (
+                self.settle(status, ledger_id, first)):
+            self.record(ledger_id, first, count)
+        if foreign is not None:
+            self.refuse_foreign(foreign)
+        return at
+
+    cdef Py_ssize_t record_there(self, list messages, Py_ssize_t at) except -1:
+        """record_listed where the cursor is in another process, which is told each run."""
+        cdef Message received
+        cdef EntryView entry = None
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t message
+        while is_message_at(messages, at):
+            received = <Message>PyList_GET_ITEM(messages, at)
+            at += 1
             message = message_ordinal(received)
             if entry is not None and message == first + count and (
                     received.entry is entry or received.entry.ledger_id == entry.ledger_id):
@@ -664,27 +738,32 @@ cdef class ConsumerCore(AckTaker):
             count = message_extent(received)
         if count:
             self.record(entry.ledger_id, first, count)
+        return at
 
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         """Acknowledge a run of messages in memory and in the cursor's tail."""
+        cdef SubscriptionCore core = self.core
+        cdef Dispatcher dispatcher = self.dispatcher
+        cdef AckTracker tracker = core.tracker
         cdef uint64_t newly
         cdef int status
-        if self.core.tracker is None:
-            return self.dispatcher.acknowledge_there(ledger_id, first, count)
+        if tracker is None:
+            return dispatcher.acknowledge_there(ledger_id, first, count)
         while True:
-            mutex_lock(&self.core.mutex)
+            mutex_lock(&core.mutex)
             try:
-                status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
+                status = tracker.acknowledge(ledger_id, first, count, &newly)
                 # A duplicate too: a seek acknowledges what is on its way to the dead letters.
                 if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
-                        self.core.pending.count or not self.dispatcher.shares):
-                    self.dispatcher.acknowledged(ledger_id, first, count)
-                if self.core.chunks is not None:
-                    self.dispatcher.chunks_acknowledged(ledger_id, first, count)
+                        core.pending.count or not dispatcher.shares):
+                    dispatcher.acknowledged(ledger_id, first, count)
+                if core.chunks is not None:
+                    dispatcher.chunks_acknowledged(ledger_id, first, count)
             finally:
-                mutex_unlock(&self.core.mutex)
-                self.after()
-            if status == STATUS_OK and self.flush.armed and not has_crossed(self.core.tracker):
+                mutex_unlock(&core.mutex)
+                if dispatcher.wakes or dispatcher.dead is not None or dispatcher.given_count:
+                    dispatcher.settle()
+            if status == STATUS_OK and self.flush.armed and not has_crossed(tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
                 return 0
@@ -752,6 +831,11 @@ cdef class ConsumerCore(AckTaker):
     @property
     def is_open(self) -> bool:
         return self.state == CONSUMER_OPEN
+
+
+cdef inline bint is_message_at(list messages, Py_ssize_t at) noexcept:
+    return at < PyList_GET_SIZE(messages) and (
+        type(<object>PyList_GET_ITEM(messages, at)) is Message)
 
 
 cdef inline Message take_settled(ConsumerCore self):

@@ -11,6 +11,7 @@ slice and is passed over when its turn comes: `claim` says whether it is still t
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from pulsarx._core.batch_decode cimport BatchMessage
 from pulsarx._core.message_runs cimport MessageRuns
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.ground.work_pool cimport SerialWork
@@ -20,7 +21,9 @@ from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkLimits
 from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
 from pulsarx._pycore.dispatch.entry_source cimport EntrySource
 from pulsarx._pycore.dispatch.redelivery cimport Redelivery
-from pulsarx._pycore.dispatch.slice_queue cimport Slice, SlicePlace, SliceQueue, slices_reserve
+from pulsarx._pycore.dispatch.slice_queue cimport (
+    Slice, SliceItem, SlicePlace, SliceQueue, slices_reserve,
+)
 from pulsarx._pycore.dispatch.transacted_acks cimport TransactionAcks
 
 cdef extern from *:
@@ -92,6 +95,22 @@ cdef class EntrySink:
         else:
             at[0] = self.place.items[self.place.item_at].at
             index[0] = self.place.items[self.place.item_at].index
+
+    cdef inline bint was_read(self, EntryView view, BatchMessage* message) noexcept:
+        """Whether the next message of the current slice was read when it was queued: where its
+        payload is, and its flags."""
+        cdef const SliceItem* item
+        if self.place.items == NULL:
+            return False
+        item = &self.place.items[self.place.item_at]
+        if item.header_size == 0 or (
+                <uint64_t>item.at + item.header_size + item.payload_size > view.payload_size):
+            return False
+        message.payload = view.c_payload + item.at + item.header_size
+        message.encoded_metadata_size = item.header_size - 4
+        message.payload_size = item.payload_size
+        message.flags = item.flags
+        return True
 
     cdef inline void step(self, uint32_t at, uint32_t index) noexcept:
         """The next message was read; what follows it in the entry is at offset at."""

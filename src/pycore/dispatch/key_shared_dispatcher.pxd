@@ -25,6 +25,9 @@ cdef struct RoutedMessage:
     uint32_t at                          # offset in the entry's payload
     uint32_t key_hash
     uint32_t key                         # what key_order_find said a moment ago
+    uint32_t header_size                 # the rest as in SliceItem
+    uint32_t payload_size
+    uint32_t flags
 
 cdef struct QueuedMessage:              # 24 bytes
     uint64_t ledger_id
@@ -80,6 +83,9 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                         uint32_t tag) except -1
     cdef PickedItems* list_of(self, uint16_t owner, EntrySink receiver, EntryView view) except NULL
     """The list of the owner, with a place for one more message of the view."""
+
+    cdef PickedItems* list_with_room(self, uint16_t owner, EntryView view) except? NULL
+    """The list of the owner, with a place for a message that it has room for; NULL: it has none."""
 
     cdef int take_listed(self, EntryView view) except -1
     cdef void push_lists(self, uint32_t tag) noexcept

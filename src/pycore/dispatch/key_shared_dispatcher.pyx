@@ -35,7 +35,7 @@ from pulsarx._pycore.dispatch.pending_dispatcher cimport (
     queue_for,
 )
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher, is_acknowledged
-from pulsarx._pycore.dispatch.slice_queue cimport Slice
+from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.dispatch.transacted_acks cimport TransactedAcks
 
@@ -302,6 +302,9 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             if status != STATUS_OK:
                 count[0] = n
                 return status
+            found[n].header_size = 4 + read.encoded_metadata_size
+            found[n].payload_size = read.payload_size
+            found[n].flags = read.flags
             if self.spread and found[n].key_hash == STICKY_NON_KEY and not read.flags & (
                     METADATA_ORDERING_KEY | METADATA_PARTITION_KEY):
                 found[n].key_hash = spread_hash(reader, STICKY_NON_KEY, True)
@@ -381,17 +384,21 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef CursorState* state = &self.core.tracker.c_state
         cdef LedgerAcks* acks = cursor_state_find(state, view.ledger_id)
         cdef TransactedAcks transacted = self.core.transacted
-        cdef uint64_t message
+        cdef uint64_t ledger_id = view.ledger_id
+        cdef uint64_t message = view.first_message + first
         cdef uint32_t at
         cdef uint32_t key
         cdef uint16_t owner
-        cdef EntrySink receiver
         cdef PickedItems* listed
+        cdef SliceItem* item
         cdef PendingAck* ack
+        # Where nothing is acknowledged from here on, as usual, it is not asked of each.
+        cdef bint unread = transacted is None and ledger_id >= state.acknowledged_below and (
+            acks == NULL or (acks.bits.beyond == 0 and acks.bits.contiguous <= message))
         for at in range(count):
             message = view.first_message + first + at
-            if is_acknowledged(state, acks, view.ledger_id, message) or (
-                    transacted is not None and transacted.has(view.ledger_id, message)):
+            if not unread and (is_acknowledged(state, acks, ledger_id, message) or (
+                    transacted is not None and transacted.has(ledger_id, message))):
                 continue
             key = found[at].key
             if not key_order_is(&self.c_keys, key, found[at].key_hash) or (
@@ -400,23 +407,49 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             owner = self.c_keys.keys[key].owner
             listed = NULL
             if key_order_may_pass(&self.c_keys, key):
-                receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
-                if self.room(receiver) or (receiver.takes_entries and self.has_listed(owner)):
-                    listed = self.list_of(owner, receiver, view)
+                if owner < self.list_count and self.c_lists[owner].room:
+                    listed = &self.c_lists[owner]
+                    picked_reserve(listed)
+                else:
+                    listed = self.list_with_room(owner, view)
             # Last, and with it a state: an empty one would hide the message.
-            ack = pending_acks_add(&self.core.pending, view.ledger_id, message)
+            ack = pending_acks_add(&self.core.pending, ledger_id, message)
             if ack == NULL:
                 raise MemoryError("remember a delivered message: out of memory")
             if ack.state != PENDING_NONE and ack.state != PENDING_COUNTED:
                 continue
             if listed == NULL:
-                self.let_wait(view.ledger_id, message, ack, found[at].key_hash)
+                self.let_wait(ledger_id, message, ack, found[at].key_hash)
                 continue
-            queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
-            count_queued(self, receiver, 1)
+            # A guess where there are more keys: what is found by it is looked at.
+            queue_for(self, owner, ledger_id, message, ack, found[at].key_hash, <uint16_t>key, tag)
+            count_queued(self, <EntrySink>listed.receiver, 1)
+            listed.room -= 1
             key_order_delivered(&self.c_keys, key)
-            picked_add(listed, found[at].at, first + at)
+            item = &listed.items[listed.count]
+            item.at = found[at].at
+            item.index = first + at
+            item.header_size = found[at].header_size
+            item.payload_size = found[at].payload_size
+            item.flags = found[at].flags
+            listed.count += 1
         return 0
+
+    cdef PickedItems* list_with_room(self, uint16_t owner, EntryView view) except? NULL:
+        cdef EntrySink receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
+        cdef PickedItems* found
+        cdef uint64_t room = self.room(receiver)
+        if receiver.takes_entries and (room or self.has_listed(owner)):
+            room = UINT64_MAX            # all that is its of the entry
+        if room == 0:
+            return NULL
+        found = self.list_of(owner, receiver, view)
+        found.receiver = <void*>receiver
+        found.room = room
+        if not receiver.takes_entries and self.unacknowledged_max and (
+                self.unacknowledged + view.message_count > self.unacknowledged_max):
+            found.room = 1               # what the others get counts as well: asked each time
+        return found
 
     cdef inline bint has_listed(self, uint16_t owner) noexcept:
         """Whether the owner gets messages of the entry that is being routed."""
@@ -460,8 +493,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     # What PendingDispatcher tells -----------------------------------------------------------------
 
-    cdef void key_held(self, uint32_t key_hash) noexcept:
-        key_order_expect(&self.c_keys, key_hash)
+    cdef void key_held(self, const PendingAck* ack) noexcept:
+        key_order_expect(&self.c_keys, ack.key_hint)
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1:
@@ -480,13 +513,10 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         self.wakes = True
         return 0
 
-    cdef int key_returned(self, uint32_t key_hash) except -1:
-        cdef uint32_t key
-        key_order_returned(&self.c_keys, key_hash, 0)
-        if self.c_keys.waiting:
-            key = key_order_find(&self.c_keys, key_hash)
-            if self.c_keys.keys[key].waiting and self.c_keys.keys[key].unacknowledged == 0:
-                self.wakes = True
+    cdef int key_returned(self, uint32_t key_hash, uint16_t key_hint) except -1:
+        cdef uint32_t key = key_order_returned(&self.c_keys, key_hash, key_hint, 0)
+        if self.c_keys.keys[key].waiting and self.c_keys.keys[key].unacknowledged == 0:
+            self.wakes = True
         return 0
 
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
@@ -698,7 +728,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         ack.consumer = PENDING_NOBODY
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)
         self.key_waits(key_hash, ledger_id, message, True)
-        self.key_returned(key_hash)
+        self.key_returned(key_hash, ack.key_hint)
         return 0
 
     cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,

@@ -22,7 +22,9 @@ from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded, sti
 from pulsarx._pycore.dispatch.active_choice cimport active_choice
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
-from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem, slices_at
+from pulsarx._pycore.dispatch.slice_queue cimport (
+    Slice, SliceItem, slice_item_set, slices_at,
+)
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport status_reason
@@ -273,8 +275,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
             if batch_decode_next(view.c_payload, view.payload_size, &at, &read) != STATUS_OK:
                 break                    # what is behind cannot be read either
             if filter.c_matches[index]:
-                items[found].at = begin
-                items[found].index = index
+                slice_item_set(&items[found], begin, index)
                 found += 1
         memset(&slice, 0, sizeof(slice))
         slice.view = <void*>view
@@ -420,8 +421,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
             raise MemoryError(f"queue {count} messages for a consumer: out of memory")
         for index in range(view.message_count):
             if owners[index] == receiver.index:
-                items[found].at = offsets[index]
-                items[found].index = index
+                slice_item_set(&items[found], offsets[index], index)
                 found += 1
         memset(&slice, 0, sizeof(slice))
         slice.view = <void*>view

@@ -13,7 +13,7 @@ from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
-from pulsarx._pycore.dispatch.slice_queue cimport SliceItem
+from pulsarx._pycore.dispatch.slice_queue cimport SliceItem, slice_item_set
 
 cdef struct PickedItems:                 # messages of one entry that a receiver gets, as a slice
     void* view                           # owned reference to its EntryView; NULL: not begun
@@ -21,6 +21,9 @@ cdef struct PickedItems:                 # messages of one entry that a receiver
     uint32_t count
     uint32_t capacity
     uint32_t usual                       # how many they were the last time
+    # while an entry is routed: how many more its receiver may get, as far as that is known
+    uint64_t room
+    void* receiver                       # borrowed; NULL: it was not asked yet
 
 
 cdef class PendingDispatcher(Dispatcher):
@@ -115,7 +118,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     # What Key_Shared adds; nothing here. has_keys False: key_held and
     # key_returned need not be called.
-    cdef void key_held(self, uint32_t key_hash) noexcept
+    cdef void key_held(self, const PendingAck* ack) noexcept
     """A message of the key was received: it may be acknowledged soon."""
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
@@ -124,7 +127,7 @@ cdef class PendingDispatcher(Dispatcher):
     nothing raises, as half of a change is made by now."""
 
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
-    cdef int key_returned(self, uint32_t key_hash) except -1
+    cdef int key_returned(self, uint32_t key_hash, uint16_t key_hint) except -1
     cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
     cdef int key_came_back(self, uint32_t key_hash, uint64_t ledger_id,
                            uint64_t message) except -1
@@ -152,25 +155,26 @@ cdef inline int picked_reserve(PickedItems* self) except -1:
     return picked_grow(self) if self.count == self.capacity else 0
 
 cdef inline void picked_add(PickedItems* self, uint32_t at, uint32_t index) noexcept:
-    self.items[self.count].at = at
-    self.items[self.count].index = index
+    slice_item_set(&self.items[self.count], at, index)
     self.count += 1
 
 
 # What is done for each of many messages, without a call.
 
-cdef inline void queue_for(PendingDispatcher self, EntrySink receiver, uint64_t ledger_id,
+cdef inline void queue_for(PendingDispatcher self, uint16_t receiver, uint64_t ledger_id,
                            uint64_t message, PendingAck* ack, uint32_t key_hash,
-                           uint32_t tag) noexcept:
-    """The message is in the receiver's queue from now on; call count_queued for it."""
+                           uint16_t key_hint, uint32_t tag) noexcept:
+    """The message is in the queue of the receiver with this index from now on; call count_queued
+    for it."""
     if ack.state == PENDING_NONE:
         ack.state = PENDING_QUEUED
     else:
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
     ack.tag = tag
     ack.flags = PENDING_GIVEN
-    ack.consumer = receiver.index
+    ack.consumer = receiver
     ack.key_hash = key_hash
+    ack.key_hint = key_hint
 
 
 cdef inline void count_queued(PendingDispatcher self, EntrySink receiver, uint32_t count) noexcept:

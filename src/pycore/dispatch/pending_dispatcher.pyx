@@ -3,6 +3,7 @@
 
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -70,6 +71,7 @@ cdef int picked_grow(PickedItems* self) except -1:
 cdef void picked_push(PickedItems* self, EntrySink receiver, uint32_t tag) noexcept:
     cdef Slice slice
     cdef SliceItem* cut
+    self.room = 0
     if self.view == NULL:
         return
     if self.count == 0:
@@ -103,23 +105,24 @@ cdef void picked_free(PickedItems* self) noexcept:
 
 cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
     """PendingDispatcher.let_go without a call: every acknowledgement comes here."""
-    cdef EntrySink holder
+    cdef PyObject* holder                # borrowed: counting it up and down took longer than all else
     if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and ack.state != PENDING_NACKED:
         return 0
     if ack.consumer >= PyList_GET_SIZE(self.receivers):
         return 0
-    if <object>PyList_GET_ITEM(self.receivers, ack.consumer) is None:
+    holder = <PyObject*>PyList_GET_ITEM(self.receivers, ack.consumer)
+    if holder == <PyObject*>None:
         return 0
-    holder = <EntrySink>PyList_GET_ITEM(self.receivers, ack.consumer)
     if ack.state == PENDING_QUEUED:
-        holder.queued -= 1
-        holder.give_permit()
-    holder.unacknowledged -= 1
+        (<EntrySink>holder).queued -= 1
+        (<EntrySink>holder).give_permit()
+    (<EntrySink>holder).unacknowledged -= 1
     if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
         self.wakes = True      # there is room again for what goes out although it is blocked
     self.unacknowledged -= 1
-    if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
-        holder.blocked = False
+    if (<EntrySink>holder).blocked and (
+            2 * (<EntrySink>holder).unacknowledged <= self.receiver_max):
+        (<EntrySink>holder).blocked = False
         self.wakes = True
     if self.blocked and 2 * self.unacknowledged <= self.unacknowledged_max:
         self.blocked = False
@@ -128,11 +131,11 @@ cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
 
 
 cdef inline int key_gone(PendingDispatcher self, uint8_t state, uint32_t key_hash,
-                         uint64_t ledger_id, uint64_t message) except -1:
+                         uint16_t key_hint, uint64_t ledger_id, uint64_t message) except -1:
     """A message that was in this state is in none."""
     if state == PENDING_HELD or state == PENDING_QUEUED:
         if self.has_keys:
-            self.key_returned(key_hash)
+            self.key_returned(key_hash, key_hint)
     elif state == PENDING_DUE or state == PENDING_NACKED:
         self.key_forgotten(key_hash, ledger_id, message)
     return 0
@@ -189,7 +192,7 @@ cdef class PendingDispatcher(Dispatcher):
         ack.state = PENDING_HELD
         ack.tag = timer
         if self.has_keys:
-            self.key_held(ack.key_hash)
+            self.key_held(ack)
         return ack.redelivery_count
 
     cdef int unclaim(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
@@ -290,19 +293,21 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef uint32_t key_hash = ack.key_hash
+        cdef uint16_t key_hint = ack.key_hint
         cdef uint8_t state = ack.state
         let_go_of(self, ack)
         if ack.tag != TIMER_NONE:
             self.core.cancel_timer(ack)
         pending_acks_remove(&self.core.pending, ledger_id, message)
-        return key_gone(self, state, key_hash, ledger_id, message)
+        return key_gone(self, state, key_hash, key_hint, ledger_id, message)
 
     cdef int put_aside(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef uint32_t key_hash = ack.key_hash
+        cdef uint16_t key_hint = ack.key_hint
         cdef uint8_t state = ack.state
         let_go_of(self, ack)
         self.core.unread(ledger_id, message, ack)
-        return key_gone(self, state, key_hash, ledger_id, message)
+        return key_gone(self, state, key_hash, key_hint, ledger_id, message)
 
     cdef int set_aside(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         cdef uint64_t at_ledger = ledger_id
@@ -373,7 +378,7 @@ cdef class PendingDispatcher(Dispatcher):
             holder.give_permit()
         if ack.state != PENDING_NACKED:
             self.key_waits(ack.key_hash, ledger_id, message, False)
-            self.key_returned(ack.key_hash)
+            self.key_returned(ack.key_hash, ack.key_hint)
             self.key_recalled(ack.consumer, ack.key_hash, ledger_id, message)
         ack.state = PENDING_NACKED
         ack.tag = timer
@@ -431,7 +436,7 @@ cdef class PendingDispatcher(Dispatcher):
             return self.key_ready(ack.key_hash, ledger_id, message)
         self.key_waits(ack.key_hash, ledger_id, message, True)
         if state == PENDING_HELD or state == PENDING_QUEUED:
-            self.key_returned(ack.key_hash)
+            self.key_returned(ack.key_hash, ack.key_hint)
             self.key_recalled(holder, ack.key_hash, ledger_id, message)
         return 0
 
@@ -458,7 +463,7 @@ cdef class PendingDispatcher(Dispatcher):
         if state == PENDING_NACKED:
             self.key_forgotten(ack.key_hash, ledger_id, message)
         else:
-            self.key_returned(ack.key_hash)
+            self.key_returned(ack.key_hash, ack.key_hint)
         return True
 
     cdef Message found_message(self, EntryContext context, uint64_t message,
@@ -652,7 +657,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
-        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+        queue_for(self, receiver.index, ledger_id, message, ack, key_hash, 0, tag)
         count_queued(self, receiver, 1)
         return 0
 
@@ -744,7 +749,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     # Key_Shared overrides these.
 
-    cdef void key_held(self, uint32_t key_hash) noexcept:
+    cdef void key_held(self, const PendingAck* ack) noexcept:
         pass
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
@@ -754,7 +759,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1:
         return 0
 
-    cdef int key_returned(self, uint32_t key_hash) except -1:
+    cdef int key_returned(self, uint32_t key_hash, uint16_t key_hint) except -1:
         return 0
 
     cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id,

@@ -6,6 +6,7 @@ does with what cannot be decrypted as the consumer's ConsumerCryptoFailureAction
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from pulsarx._core.batch_decode cimport BatchMessage
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.message.entry_view cimport EntryView
 
@@ -19,6 +20,7 @@ cdef class Receiver(EntrySink):
     """Have the dispatcher supply; False: nothing, or a ledger is to be fetched first, and
     key_wanted does."""
 
+    cdef inline bint read_plain(self, EntryView view, uint32_t* at, BatchMessage* found) noexcept
     cdef bint open_view(self) except -1
     """Decrypt or decompress the current view; False: nothing of it is to be handed out, and it is
     gone."""

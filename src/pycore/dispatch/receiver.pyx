@@ -1,12 +1,12 @@
 # cython: language_level=3
 """Body of receiver.pxd."""
 
-from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.entry_view import KeyWanted
-from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next, batch_decode_plain
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntrySink
@@ -66,11 +66,12 @@ cdef class Receiver(EntrySink):
                 return message_new(view, view.c_payload, view.payload_size, -1, 0,
                                    view.metadata_flags | (<uint32_t>count << REDELIVERY_SHIFT))
             self.locate_next(&at, &index)
-            status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
-            if status != STATUS_OK:
-                self.drop_view()
-                self.dispatcher.lose_rest(view, index, status)
-                continue
+            if not self.was_read(view, &found) and not self.read_plain(view, &at, &found):
+                status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
+                if status != STATUS_OK:
+                    self.drop_view()
+                    self.dispatcher.lose_rest(view, index, status)
+                    continue
             if self.place.filtered:
                 count = self.dispatcher.claim(self, view, index)
             self.step(at, index)
@@ -83,6 +84,14 @@ cdef class Receiver(EntrySink):
             flags = found.flags | (<uint32_t>count << REDELIVERY_SHIFT)
             return message_new(view, found.payload, found.payload_size, <int>index,
                                found.encoded_metadata_size, flags)
+
+    cdef inline bint read_plain(self, EntryView view, uint32_t* at, BatchMessage* found) noexcept:
+        """Read a message with nothing but a payload and a sequence id; False: it is none."""
+        cdef const uint8_t* start = view.c_payload + at[0]
+        if not batch_decode_plain(view.c_payload, view.payload_size, at, found):
+            return False
+        found.encoded_metadata_size = <uint32_t>(found.payload - start) - 4
+        return True
 
     # Encrypted entries ----------------------------------------------------------------------------
 

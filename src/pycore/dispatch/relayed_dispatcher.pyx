@@ -14,7 +14,7 @@ from pulsarx._core.message_metadata cimport EntryParts
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.wait_event cimport wait_event_wake
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
-from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem
+from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem, slice_item_set
 from pulsarx._pycore.dispatch.non_persistent_dispatcher cimport (
     NonPersistentDispatcher, count_pushed, room_of,
 )
@@ -158,8 +158,7 @@ cdef class RelayedDispatcher(NonPersistentDispatcher):
                 break                    # what is behind cannot be read either
             word = words[index // 64] & 0xFFFFFFFFFFFFFFFF if index // 64 < len(words) else 0
             if word >> (index % 64) & 1:
-                items[found].at = begin
-                items[found].index = index
+                slice_item_set(&items[found], begin, index)
                 found += 1
         return found
 

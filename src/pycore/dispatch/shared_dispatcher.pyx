@@ -75,7 +75,8 @@ cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint6
                 raise MemoryError("remember delivered messages: out of memory")
             for at in range(count):
                 if ack[at].state == PENDING_NONE or ack[at].state == PENDING_COUNTED:
-                    queue_for(self, receiver, ledger_id, message[0] + at, &ack[at], key_hash, tag)
+                    queue_for(self, receiver.index, ledger_id, message[0] + at, &ack[at], key_hash,
+                              0, tag)
                     given += 1
             message[0] += count
             continue
@@ -86,7 +87,7 @@ cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint6
                 self.unqueue(view, message[0], tag)
                 raise MemoryError("remember a delivered message: out of memory")
             if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
-                queue_for(self, receiver, ledger_id, message[0], ack, key_hash, tag)
+                queue_for(self, receiver.index, ledger_id, message[0], ack, key_hash, 0, tag)
                 given += 1
         message[0] += 1
     return given

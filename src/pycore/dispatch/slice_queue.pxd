@@ -12,6 +12,10 @@ from pulsarx._pycore.message.entry_view cimport EntryView
 cdef struct SliceItem:
     uint32_t at                          # offset of the message in the entry's payload
     uint32_t index                       # its batch index
+    # As whoever routed it read it: in front of its payload, and that. 0: it is to be read.
+    uint32_t header_size
+    uint32_t payload_size
+    uint32_t flags                       # MetadataFlags
 
 cdef struct Slice:
     void* view                           # owned reference to an EntryView
@@ -39,6 +43,13 @@ cdef struct SlicePlace:
     uint32_t item_at                     # of items, the next
     uint32_t tag
     bint filtered                        # each message must be claimed
+
+
+cdef inline void slice_item_set(SliceItem* self, uint32_t at, uint32_t index) noexcept:
+    """A message that nobody has read, or of which nobody kept what was read."""
+    self.at = at
+    self.index = index
+    self.header_size = 0
 
 
 cdef int slices_grow(SliceQueue* self) except -1

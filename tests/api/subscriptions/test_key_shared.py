@@ -553,3 +553,34 @@ def test_a_refusal_costs_the_same_however_much_is_queued() -> None:
 
     ratios = [seconds_each(20_000) / seconds_each(2_000) for _ in range(3)]
     assert min(ratios) < 4
+
+
+@pytest.mark.border(left_out="queues elsewhere are filled otherwise")
+@pytest.mark.parametrize(("of_consumer", "of_subscription"), [(7, 0), (0, 13), (9, 12), (0, 0)])
+def test_no_message_of_a_batch_goes_beyond_a_limit(of_consumer: int, of_subscription: int) -> None:
+    """What a consumer has room for is asked once for all messages of a batch."""
+    options = pulsarx.BrokerOptions(
+        max_unacked_messages_per_consumer=of_consumer,
+        max_unacked_messages_per_subscription=of_subscription,
+    )
+    with pulsarx.Client("memory:limits", durability="os", broker_options=options) as client:
+        consumers = [join(client, name, receiver_queue_size=10) for name in ("a", "b", "c")]
+        sent = [f"k{number % 40}:{number}" for number in range(400)]
+        publish_batch(client, *sent)
+        consumers[0].receive(0)
+        figures = statistics(client)["consumers"]
+        counts = [each["unacked_messages"] for each in figures]
+        assert counts[0] and max(each["receiver_queue_messages"] for each in figures) <= 10
+        assert max(counts) <= (of_consumer or 11)
+        assert sum(counts) <= (of_subscription or 33)
+        for each in consumers:
+            check(each)
+            each.redeliver_unacknowledged_messages()
+        received: dict[str, list[int]] = {}
+        for _ in range(len(sent)):
+            for each in consumers:
+                for message in each.receive_many(3, 0):
+                    key, _, number = message.data().decode().partition(":")
+                    received.setdefault(key, []).append(int(number))
+                    each.acknowledge(message)
+        assert received == {f"k{key}": list(range(key, 400, 40)) for key in range(40)}
