@@ -110,7 +110,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._came_size += size
         self._came.append(bytes(self._service.read_buffer[:size]))
         self._settle_reading()
-        self._work.due()
+        self._work.due_now()
 
     def eof_received(self) -> None:
         """The transport closes."""

@@ -79,13 +79,18 @@ class SessionProducers:
         # Whom a publish rate lets go on, whom the broker shut, and whose turn may have come.
         self._late, self._closed = DueIds(self._wake), DueIds(self._wake)
         self._turns = DueIds(self._wake)
-        self._in_flight = EntriesInFlight(IN_FLIGHT_MAX, self._wake)
+        # More is not to be read while it is full. When it is not any more, wake is called.
+        self.in_flight: EntriesInFlight = EntriesInFlight(IN_FLIGHT_MAX, self._wake)
 
     def deliver(self) -> None:
         """Tell producers that it is their turn, say which the broker shut, and publish what waited
         for a publish rate."""
-        self._tell_turns()
-        self._tell_shut()
+        if self._turns.are_any:
+            self._tell_turns()
+        if self._closed.are_any:
+            self._tell_shut()
+        if not self._late.are_any:
+            return
         for producer_id in self._late.take(self._producers):
             producer = self._producers.get(producer_id)
             if producer is not None:
@@ -124,12 +129,6 @@ class SessionProducers:
         self._sends.clear()
         self._shut.clear()
         return steps
-
-    @property
-    def is_full(self) -> bool:
-        """Whether so much is in flight that nothing more should be read. When it is not any more,
-        wake is called."""
-        return self._in_flight.is_full
 
     def begin(self, values: Values) -> None:
         producer_id = values["producer_id"]
@@ -362,7 +361,7 @@ class SessionProducers:
                 code = self._code_of_refusal(producer, error)
                 self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
 
-        return EntryAnswers(self._in_flight, producer_id, self._context.output, otherwise)
+        return EntryAnswers(self.in_flight, producer_id, self._context.output, otherwise)
 
     def _tell_sequence(self, producer_id: int, sequence_id: int) -> None:
         """In any thread."""

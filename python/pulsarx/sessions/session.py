@@ -81,6 +81,7 @@ class Session:
             context, require, self._reader.cutter.sends, transactions.of, is_guest
         )
         self.producers: SessionProducers = producers
+        self._in_flight = producers.in_flight
         consumers = SessionConsumers(
             context,
             require,
@@ -240,8 +241,9 @@ class Session:
 
     @property
     def is_full(self) -> bool:
-        """See SessionProducers."""
-        return self.producers.is_full
+        """Whether so much is not answered yet that nothing more is to be read. When it is not any
+        more, wake is called."""
+        return self._in_flight.is_full
 
     @property
     def is_proving(self) -> bool:
