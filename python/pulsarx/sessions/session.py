@@ -66,6 +66,7 @@ class Session:
         self.context: SessionContext = context
         context.is_guest = is_guest = guests is not None
         self._tell, self._wake, self._has_room = context.tell, wake, output.has_room
+        self._let_go = output.let_go
         proof = ClientProof(context)
         self.proof: ClientProof = proof
         self._permissions_changed = False
@@ -140,6 +141,7 @@ class Session:
         try:
             for name, values, entry in self._reader.feed(data):
                 is_due = True
+                self._let_go()
                 self._do(name, values, entry)
                 if self.is_proving:
                     break  # the rest is done after it
