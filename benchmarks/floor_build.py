@@ -1,5 +1,5 @@
-"""Compiles floors.pyx, timers.pyx and idle_loop.pyx into build/bench, with the flags of the
-library; `floors()`, `timers()` and `idle_loop()` import them.
+"""Compiles floors.pyx, timers.pyx, idle_loop.pyx and wire_flight.pyx into build/bench, with the
+flags of the library; `floors()`, `timers()`, `idle_loop()` and `wire_flight()` import them.
 
     python floor_build.py NAME      compiles one, so that the measuring process stays small
 """
@@ -31,6 +31,11 @@ def timers() -> Any:
 def idle_loop() -> Any:
     """The loop of a broker that does nothing."""
     return _built("idle_loop")
+
+
+def wire_flight() -> Any:
+    """Clients that cost next to nothing."""
+    return _built("wire_flight")
 
 
 def _built(name: str) -> Any:

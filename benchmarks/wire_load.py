@@ -3,7 +3,8 @@ over a connection, and receives and acknowledges what comes over another.
 
     python wire_load.py URL MESSAGES SIZE BATCH
 
-Prints the seconds from the first SEND to the last message's arrival, for each message.
+Prints the seconds from the first SEND to the last message's arrival, for each message. BATCH 1: by
+wire_flight, as commands in Python would cost more than what is measured.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+from floor_build import wire_flight
 from fresh_process import print_figures
 
 from pulsarx._pycore.ranges.entry_codec import encode_batch
@@ -70,6 +72,12 @@ def publish(connection: Connection, entry: bytes, count: int) -> None:
         confirmed += sum(name == "SEND_RECEIPT" for name, _, _ in connection.hear())
 
 
+def sends(entry: bytes, count: int) -> list[bytes]:
+    """The frames of so many SENDs of producer 0."""
+    ids: dict[str, object] = {"producer_id": 0, "num_messages": 1}
+    return [frame_encode("SEND", {**ids, "sequence_id": at}, entry) for at in range(count)]
+
+
 def receive(connection: Connection, count: int, batch: int) -> None:
     """Return when so many batches have come, and were acknowledged."""
     came = 0
@@ -102,11 +110,17 @@ def main(url: str, messages: int, size: int, batch: int) -> None:
     now_ms = time.time_ns() // 1_000_000
     entry = encode_batch(payloads, producer_name="load", publish_time_ms=now_ms)
     elapsed = 0.0
+    flight = wire_flight() if batch == 1 else None
     for batches in (WARM_UP, messages // batch):
+        frames = sends(entry, batches) if flight else []
+        takes = (consumer.socket.fileno(), batches, True) if flight else (consumer, batches, batch)
+        receiver = threading.Thread(target=flight.consume if flight else receive, args=takes)
         began = time.perf_counter()
-        receiver = threading.Thread(target=receive, args=(consumer, batches, batch))
         receiver.start()
-        publish(producer, entry, batches)
+        if flight:
+            flight.fly(producer.socket.fileno(), frames, IN_FLIGHT, False)
+        else:
+            publish(producer, entry, batches)
         receiver.join()
         elapsed = (time.perf_counter() - began) / (batches * batch)
     print_figures(elapsed=elapsed)

@@ -1,13 +1,15 @@
 """A served folder and Redis Streams without a client library: what was encoded before is sent, 64
-messages are unconfirmed, and answers are only counted. So a server is measured, not its client."""
+messages are unconfirmed, and answers are only counted, by wire_flight. So a server is measured, not
+its client."""
 
 from __future__ import annotations
 
+import functools
 import socket
-import struct
 from pathlib import Path
 from typing import Any
 
+from floor_build import wire_flight
 from peers import redis_peer
 from peers.peer import RAW, Peer, stop
 from peers.pulsar_client_peer import served
@@ -18,7 +20,7 @@ from pulsarx.wire.frames import frame_encode
 
 IN_FLIGHT = 64
 RECEIVED_AT_ONCE = 1 << 20
-SEND_RECEIPT = b"\x08\x07"  # how such a command begins
+wire_flight_of = functools.cache(wire_flight)
 
 
 class Raw(Peer):
@@ -26,28 +28,14 @@ class Raw(Peer):
     ways = ("publish_flight",)
     link: socket.socket
     process: Any
+    answers_by_lines = False
 
     def prepare(self, payloads: list[bytes]) -> list[bytes]:
         """The bytes of each; not timed."""
         raise NotImplementedError
 
-    def take_answers(self, data: bytearray) -> int:
-        """Take whole answers from the front; how many confirm a message."""
-        raise NotImplementedError
-
     def publish_flight(self, frames: list[bytes]) -> None:
-        sent = confirmed = 0
-        data = bytearray()
-        while confirmed < len(frames):
-            until = min(len(frames), confirmed + IN_FLIGHT)
-            if until > sent:
-                self.link.sendall(b"".join(frames[sent:until]))
-                sent = until
-            received = self.link.recv(RECEIVED_AT_ONCE)
-            if not received:
-                raise OSError(f"{self.name} has hung up")
-            data += received
-            confirmed += self.take_answers(data)
+        wire_flight_of().fly(self.link.fileno(), frames, IN_FLIGHT, self.answers_by_lines)
 
     def drain(self, count: int) -> None:
         pass
@@ -78,20 +66,10 @@ class RawServed(Raw):
             for number, payload in enumerate(payloads)
         ]
 
-    def take_answers(self, data: bytearray) -> int:
-        at = found = 0
-        while len(data) - at >= 4:
-            end = at + 4 + struct.unpack_from(">I", data, at)[0]
-            if end > len(data):
-                break
-            found += data[at + 8 : at + 10] == SEND_RECEIPT
-            at = end
-        del data[:at]
-        return found
-
 
 class RawRedis(Raw):
     name = "Redis Streams, raw"
+    answers_by_lines = True
 
     def __init__(self, folder: Path, flushed: bool) -> None:
         self.server = redis_peer.Server(folder, flushed)
@@ -102,17 +80,6 @@ class RawRedis(Raw):
     def prepare(self, payloads: list[bytes]) -> list[bytes]:
         head = b"*5\r\n$4\r\nXADD\r\n$8\r\nmeasured\r\n$1\r\n*\r\n$1\r\nd\r\n"
         return [b"%b$%d\r\n%b\r\n" % (head, len(each), each) for each in payloads]
-
-    def take_answers(self, data: bytearray) -> int:
-        """Each is an id: $15, its bytes."""
-        end = data.rfind(b"\r\n") + 2
-        lines = bytes(data[:end]).split(b"\r\n")[:-1] if end > 1 else []
-        if any(line.startswith(b"-") for line in lines):
-            raise OSError(f"Redis refuses: {lines[0]!r}")
-        if len(lines) % 2:  # the id behind its length has not come yet
-            end -= len(lines[-1]) + 2
-        del data[: max(end, 0)]
-        return len(lines) // 2
 
     def settle(self) -> None:
         self.link.sendall(b"*4\r\n$5\r\nXTRIM\r\n$8\r\nmeasured\r\n$6\r\nMAXLEN\r\n$1\r\n0\r\n")

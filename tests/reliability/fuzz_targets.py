@@ -440,7 +440,12 @@ def frames(data: bytes) -> None:
 
 def hot_commands(data: bytes) -> None:
     """What the native readers take, the tables read as the same."""
-    from pulsarx._pycore.wire.hot_commands import ack_decode, receipt_decode, send_decode
+    from pulsarx._pycore.wire.hot_commands import (
+        ack_decode,
+        flow_decode,
+        receipt_decode,
+        send_decode,
+    )
     from pulsarx.wire.commands import INDIVIDUAL, command_decode
 
     size = int.from_bytes(data[:4], "big")
@@ -459,6 +464,10 @@ def hot_commands(data: bytes) -> None:
         assert name == "ACK" and values["ack_type"] == INDIVIDUAL and not entry
         places = [(each["ledger_id"], each["entry_id"]) for each in values["message_ids"]]
         assert acknowledged == (values["consumer_id"], places), "other places"
+    if (flown := flow_decode(data)) is not None:
+        name, values = command_decode(command)
+        assert name == "FLOW" and not entry
+        assert flown == (values["consumer_id"], values["permits"]), "other permits"
 
 
 def commands(data: bytes) -> None:

@@ -167,7 +167,7 @@ def test_what_is_not_answered_yet_is_limited(open_served: Callable[..., Served])
     connection = the_connection(served)
     while connection._reads or not connection.session.is_full:
         pass
-    assert connection.session.producers._in_flight.size < IN_FLIGHT_MAX + 2 * CAME_MAX
+    assert connection.session.producers.in_flight.size < IN_FLIGHT_MAX + 2 * CAME_MAX
     assert connection._came_size - connection._done_size < CAME_MAX + READ_SIZE
     peer.socket.shutdown(socket.SHUT_RDWR)
     sender.join()

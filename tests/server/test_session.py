@@ -545,7 +545,7 @@ def test_so_much_may_be_on_its_way_to_the_disk() -> None:
     with pulsarx.Client("memory:", durability="sync") as client:
         peer = Peer(serving(client))
         peer.connect()
-        peer.session.producers._in_flight.size_max = 500
+        peer.session.producers.in_flight.size_max = 500
         peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
         with peer.holding_callbacks():
             for number in range(3):

@@ -109,8 +109,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._was_heard = True
         self._came_size += size
         self._came.append(bytes(self._service.read_buffer[:size]))
+        self._work.due_now()
         self._settle_reading()
-        self._work.due()
 
     def eof_received(self) -> None:
         """The transport closes."""

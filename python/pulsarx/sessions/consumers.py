@@ -175,6 +175,8 @@ class SessionConsumers:
 
     def deliver(self) -> None:
         """Send what consumers have room for, and say which of them the broker closed."""
+        if not self._due.are_any:
+            return
         for consumer_id, consumer in self._each_due():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)

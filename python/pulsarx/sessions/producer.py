@@ -16,7 +16,7 @@ _log = logging.getLogger("pulsarx")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
     from pulsarx._pycore.ledger.open_transactions import TransactionCore
@@ -26,9 +26,32 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.producer_registry import ProducerRegistry
     from pulsarx.clock import Timer
+    from pulsarx.message_id import MessageId
     from pulsarx.sessions.context import SessionContext
 
     Late = tuple[bytes, EntryAnswer, int, TransactionCore | None]
+
+    class ProducerSession(Protocol):
+        """The session of a producer, as that sees it. In any thread."""
+
+        def was_shut(self, producer: SessionProducer) -> None:
+            """The broker has shut it, or the session itself."""
+
+        def is_late(self, producer: SessionProducer) -> None:
+            """The session is to call go_on soon. With mutexes held."""
+
+        def tell_otherwise(
+            self,
+            producer: SessionProducer,
+            sequence_id: int,
+            error: Exception | None,
+            message_id: MessageId | None,
+            kept: list[int] | None,
+        ) -> None:
+            """Tell the end of a send that is no plain receipt. With the publisher's mutex held."""
+
+
+_NONE_LATE: Any = ()
 
 
 class SessionProducer(EntryIntake):
@@ -42,14 +65,12 @@ class SessionProducer(EntryIntake):
         topic: AnyTopic,
         name: str,
         completions: CompletionQueue,
-        was_shut: Callable[[], object],
-        wake: Callable[[], object],
+        session: ProducerSession,
         tell_sequence: Callable[[int], object] | None = None,
     ) -> None:
-        """was_shut: called when the broker has shut it, or its session, in any thread. wake: has
-        the session call go_on soon; in any thread, and with mutexes held. tell_sequence: of a
-        guest, which numbers its messages itself: tells it that duplicates will be told, and the
-        highest id that is stored under its name."""
+        """session: of its connection, as answer_over says. tell_sequence: of a guest, which numbers
+        its messages itself: tells it that duplicates will be told, and the highest id that is
+        stored under its name."""
         runtime = topic.runtime
         super().__init__(
             topic.publisher_for(completions),
@@ -72,11 +93,10 @@ class SessionProducer(EntryIntake):
         self.described: dict[str, Any] = {}  # for statistics: what its client says of itself
         self.epoch = 0  # how often its client has made it anew
         self._topic = topic
-        self._was_shut = was_shut
-        self._wake = wake
+        self._session = session
         # What waits for the publish rate, and until when, 0: without end, and of which transaction;
         # None: what is behind it is to be compared.
-        self._late: deque[Late | None] = deque()
+        self._late: deque[Late | None] = _NONE_LATE
         self._came_count = 0  # entries
         # Of a guest: when the time of what comes now is over; by how much its clock differs.
         self._expires_ms = 0
@@ -97,7 +117,7 @@ class SessionProducer(EntryIntake):
         self, sequence_id: int, entry: bytes, transaction: TransactionCore | None = None
     ) -> None:
         """An entry has come: publish it, and answer it."""
-        self.publish_next(entry, self.answers.begin(sequence_id, len(entry)), transaction)
+        self.publish_next(entry, self.begin_answer(sequence_id, len(entry)), transaction)
 
     def publish_next(
         self, entry: bytes, answer: EntryAnswer, transaction: TransactionCore | None = None
@@ -108,6 +128,7 @@ class SessionProducer(EntryIntake):
             return
         self._came_count += 1
         if self._late or self._is_dropping or self._waits():
+            self._late = self._late or deque()
             self._late.append((entry, answer, self._expires_ms, transaction))
             self.is_gated = True
             self.go_on()
@@ -141,7 +162,7 @@ class SessionProducer(EntryIntake):
 
     def _period_begins(self) -> None:
         self._timer = None
-        self._wake()
+        self._session.is_late(self)
 
     def go_on(self) -> None:
         """Publish what waited for the publish rate, as far as that allows by now. By its
@@ -208,6 +229,16 @@ class SessionProducer(EntryIntake):
         attempt(self.settle)
         answer.tell(error, None)
 
+    def otherwise(
+        self,
+        sequence_id: int,
+        error: Exception | None,
+        message_id: MessageId | None,
+        kept: list[int] | None,
+    ) -> None:
+        """See EntryAnswers."""
+        self._session.tell_otherwise(self, sequence_id, error, message_id, kept)
+
     def shut(self) -> None:
         """Return when everything that was sent is answered; refuse what comes now. Called by the
         broker too, when it closes or the topic is deleted."""
@@ -215,7 +246,7 @@ class SessionProducer(EntryIntake):
         try:
             super().shut()
         finally:
-            self._was_shut()
+            self._session.was_shut(self)
 
     @property
     def topic(self) -> AnyTopic:
@@ -267,7 +298,7 @@ class SessionProducer(EntryIntake):
         published."""
         super().limit_rate(limit, meter)
         if self._late:
-            self._wake()
+            self._session.is_late(self)
 
     def deduplicate(
         self,
@@ -309,7 +340,7 @@ class SessionProducer(EntryIntake):
                         errors.detail_of(error),
                     )
                     self.is_open = False
-                    self._was_shut()
+                    self._session.was_shut(self)
                 self._is_behind = False
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ground.due_ids import DueIds
-from pulsarx._pycore.publish.entry_answers import EntriesInFlight, EntryAnswers
+from pulsarx._pycore.publish.entry_answers import EntriesInFlight
 from pulsarx.access.access import Access
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
@@ -79,13 +79,18 @@ class SessionProducers:
         # Whom a publish rate lets go on, whom the broker shut, and whose turn may have come.
         self._late, self._closed = DueIds(self._wake), DueIds(self._wake)
         self._turns = DueIds(self._wake)
-        self._in_flight = EntriesInFlight(IN_FLIGHT_MAX, self._wake)
+        # More is not to be read while it is full. When it is not any more, wake is called.
+        self.in_flight: EntriesInFlight = EntriesInFlight(IN_FLIGHT_MAX, self._wake)
 
     def deliver(self) -> None:
         """Tell producers that it is their turn, say which the broker shut, and publish what waited
         for a publish rate."""
-        self._tell_turns()
-        self._tell_shut()
+        if self._turns.are_any:
+            self._tell_turns()
+        if self._closed.are_any:
+            self._tell_shut()
+        if not self._late.are_any:
+            return
         for producer_id in self._late.take(self._producers):
             producer = self._producers.get(producer_id)
             if producer is not None:
@@ -124,12 +129,6 @@ class SessionProducers:
         self._sends.clear()
         self._shut.clear()
         return steps
-
-    @property
-    def is_full(self) -> bool:
-        """Whether so much is in flight that nothing more should be read. When it is not any more,
-        wake is called."""
-        return self._in_flight.is_full
 
     def begin(self, values: Values) -> None:
         producer_id = values["producer_id"]
@@ -175,12 +174,11 @@ class SessionProducers:
                 topic,
                 name,
                 self._server.completions,
-                self._closed.marking(producer_id),
-                self._late.marking(producer_id),
+                self,
                 tell,
             )
             made.context, made.epoch = self._context, values["epoch"]
-            made.answers = self._answers_of(made, producer_id)
+            made.answer_over(self.in_flight, producer_id, self._context.output)
             if self._are_guests:
                 made.publisher.came_over = self._context.link
                 made.tell_fenced = partial(self._tell_fenced, producer_id)
@@ -221,7 +219,7 @@ class SessionProducers:
         if old is not None and is_same and values["epoch"] > old.epoch:
             del self._producers[producer_id], self._sends[producer_id]
             old.close()
-            old.answers.leave()
+            old.give_up_answers()
         elif old is not None or producer_id in self._waiting:
             raise errors.ProducerBusy(
                 detail=f"this connection has a producer {producer_id} already"
@@ -321,7 +319,7 @@ class SessionProducers:
         """Close a producer, and have its client make it again, which is refused with `why`."""
         del self._producers[producer_id], self._sends[producer_id]
         attempt(producer.close)
-        producer.answers.leave()
+        producer.give_up_answers()
         self._shut[producer_id] = why
         self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
 
@@ -332,7 +330,7 @@ class SessionProducers:
             return  # it was sent before its client had heard of it
         if producer is None:
             raise WireError(f"SEND for unknown producer {producer_id}")
-        answer = producer.answers.begin(sequence_id, len(entry))
+        answer = producer.begin_answer(sequence_id, len(entry))
         try:
             # Its ids say whose it is, whatever its metadata say: Go's are without, or another's.
             transaction = self.transaction_of(values)
@@ -343,28 +341,36 @@ class SessionProducers:
         else:
             producer.publish_next(entry, answer, transaction)
 
-    def _answers_of(self, producer: SessionProducer, producer_id: int) -> EntryAnswers:
-        def otherwise(
-            sequence_id: int,
-            error: Exception | None,
-            message_id: MessageId | None,
-            kept: list[int] | None,
-        ) -> None:
-            ids: Values = {"producer_id": producer_id, "sequence_id": sequence_id}
-            if message_id is not None:
-                place = message_id.partition(), message_id.ledger_id(), message_id.entry_id()
-                was_new = ack_set_of(kept) if kept and self._context.knows_kept else None
-                self._tell("SEND_RECEIPT", **ids, message_id=id_data(MessageId(*place), was_new))
-            elif isinstance(error, errors.TopicTerminated) and self._context.closes_at_ends:
-                # As Pulsar: the client makes its producer again, is refused, and fails what it
-                # sent. That of Go heeds nothing else.
-                producer.is_open = False
-                self._closed.mark(producer_id)
-            elif error is not None:
-                code = self._code_of_refusal(producer, error)
-                self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
+    def tell_otherwise(
+        self,
+        producer: SessionProducer,
+        sequence_id: int,
+        error: Exception | None,
+        message_id: MessageId | None,
+        kept: list[int] | None,
+    ) -> None:
+        """See ProducerSession."""
+        ids: Values = {"producer_id": producer.producer_id, "sequence_id": sequence_id}
+        if message_id is not None:
+            place = message_id.partition(), message_id.ledger_id(), message_id.entry_id()
+            was_new = ack_set_of(kept) if kept and self._context.knows_kept else None
+            self._tell("SEND_RECEIPT", **ids, message_id=id_data(MessageId(*place), was_new))
+        elif isinstance(error, errors.TopicTerminated) and self._context.closes_at_ends:
+            # As Pulsar: the client makes its producer again, is refused, and fails what it
+            # sent. That of Go heeds nothing else.
+            producer.is_open = False
+            self.was_shut(producer)
+        elif error is not None:
+            code = self._code_of_refusal(producer, error)
+            self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
 
-        return EntryAnswers(self._in_flight, producer_id, self._context.output, otherwise)
+    def was_shut(self, producer: SessionProducer) -> None:
+        """See ProducerSession."""
+        self._closed.mark(producer.producer_id)
+
+    def is_late(self, producer: SessionProducer) -> None:
+        """See ProducerSession."""
+        self._late.mark(producer.producer_id)
 
     def _tell_sequence(self, producer_id: int, sequence_id: int) -> None:
         """In any thread."""
@@ -432,7 +438,7 @@ class SessionProducers:
         self._sends.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
         if producer is not None:
-            producer.answers.leave()
+            producer.give_up_answers()
 
 
 def _nothing() -> None:

@@ -66,6 +66,7 @@ class Session:
         self.context: SessionContext = context
         context.is_guest = is_guest = guests is not None
         self._tell, self._wake, self._has_room = context.tell, wake, output.has_room
+        self._let_go = output.let_go
         proof = ClientProof(context)
         self.proof: ClientProof = proof
         self._permissions_changed = False
@@ -81,6 +82,7 @@ class Session:
             context, require, self._reader.cutter.sends, transactions.of, is_guest
         )
         self.producers: SessionProducers = producers
+        self._in_flight = producers.in_flight
         consumers = SessionConsumers(
             context,
             require,
@@ -139,6 +141,7 @@ class Session:
         try:
             for name, values, entry in self._reader.feed(data):
                 is_due = True
+                self._let_go()
                 self._do(name, values, entry)
                 if self.is_proving:
                     break  # the rest is done after it
@@ -240,8 +243,9 @@ class Session:
 
     @property
     def is_full(self) -> bool:
-        """See SessionProducers."""
-        return self.producers.is_full
+        """Whether so much is not answered yet that nothing more is to be read. When it is not any
+        more, wake is called."""
+        return self._in_flight.is_full
 
     @property
     def is_proving(self) -> bool:

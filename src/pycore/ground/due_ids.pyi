@@ -14,6 +14,10 @@ class DueIds:
     def marking(self, number: int) -> Callable[[], None]:
         """Return the callable that marks this number as due."""
 
+    @property
+    def are_any(self) -> bool:
+        """Whether `take` would return some."""
+
     def keep(self, number: int) -> None:
         """Keep a number due, or make it so, by what the session does just now."""
 

@@ -28,6 +28,11 @@ cdef class DueIds:
         made.number = number
         return made
 
+    @property
+    def are_any(self) -> bool:
+        """Whether `take` would return some."""
+        return self.all_are_due or bool(self.ids)
+
     def keep(self, number) -> None:
         """Keep a number due, or make it so, by what the session does just now."""
         self.ids[number] = None

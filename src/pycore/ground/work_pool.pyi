@@ -38,4 +38,7 @@ class SerialWork:
     def __init__(self, pool: WorkPool, step: Callable[[], bool], name: str) -> None:
         """step: does some work and says whether there is more. name: what it is, for messages."""
 
+    def due_now(self) -> None:
+        """Like due, by a thread that is about to sleep, with no mutex held."""
+
     def due(self) -> int: ...

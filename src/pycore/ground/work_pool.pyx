@@ -176,6 +176,24 @@ cdef class SerialWork:
                 raise
         return 0
 
+    def due_now(self) -> None:
+        """Like due, by a thread that is about to sleep, with no mutex held: the one that is woken
+        has the GIL at once, and does not sleep once more until this one gives it up."""
+        cdef WorkPool pool = self.pool
+        self.is_due = True
+        if self.taken:
+            return
+        self.taken = True
+        pool.put_count += 1
+        try:
+            pool.jobs.append(self)
+        except BaseException:
+            pool.put_count -= 1
+            self.taken = False
+            raise
+        with nogil:
+            wait_event_wake_one(&pool.came)
+
     def __call__(self) -> None:
         """Take the step; in a thread of the pool."""
         while True:

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._pycore.publish.completion_queue cimport SendTold
 from pulsarx._pycore.wire.command_output cimport CommandOutput
+from pulsarx._pycore.wire.command_takers cimport SendTaker
 
 
 cdef class EntriesInFlight:
@@ -14,16 +15,15 @@ cdef class EntriesInFlight:
     cdef bint has_room                   # again, and nobody was woken yet
 
 
-cdef class EntryAnswers:
-    cdef EntriesInFlight in_flight
-    cdef int64_t size                    # of its entries among those
-    cdef uint64_t producer_id
+cdef class EntryAnswers(SendTaker):
+    cdef EntriesInFlight in_flight       # of its connection; None: it is at the end of none
+    cdef int64_t unanswered              # bytes of its entries among those
+    cdef readonly uint64_t producer_id
     cdef CommandOutput output
-    cdef object otherwise                # tells what is no plain receipt
 
     cdef EntryAnswer expected(self, uint64_t sequence_id, int64_t size)
-    cdef int confirm(self, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
-                     int partition) except -1
+    cdef int write_receipt(self, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
+                           int partition) except -1
     """Say that an entry is stored. MemoryError: nothing was said."""
 
     cdef int land(self, int64_t size) except -1

@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 from pulsarx._pycore.message.message_id import MessageId
 from pulsarx._pycore.wire.command_output import CommandOutput
+from pulsarx._pycore.wire.command_takers import SendTaker
 
 class EntriesInFlight:
     """Bytes of entries of one connection that are not answered. Any thread."""
@@ -16,23 +17,19 @@ class EntriesInFlight:
     def is_full(self) -> bool:
         """Whether so much is in flight that nothing more should be read."""
 
-class EntryAnswers:
-    """The answers to the entries of one producer."""
+class EntryAnswers(SendTaker):
+    """The base of a producer at the other end of a connection: the answers to its entries."""
 
-    def __init__(
-        self,
-        in_flight: EntriesInFlight,
-        producer_id: int,
-        output: CommandOutput,
-        otherwise: Callable[[int, Exception | None, MessageId | None, list[int] | None], object],
+    producer_id: int
+    def answer_over(
+        self, in_flight: EntriesInFlight, producer_id: int, output: CommandOutput
     ) -> None:
-        """otherwise(sequence id, error, message id, kept): tells what is no plain receipt. Both are
-        used by any thread, with the publisher's mutex held."""
+        """Answer over this connection, as this producer."""
 
-    def begin(self, sequence_id: int, size: int) -> EntryAnswer:
+    def begin_answer(self, sequence_id: int, size: int) -> EntryAnswer:
         """The answer to an entry that has come, which is in flight until it is told."""
 
-    def leave(self) -> None:
+    def give_up_answers(self) -> None:
         """Give up the entries that are not answered: they may never be."""
 
 class EntryAnswer:

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.publish.completion_queue cimport SendTold
 from pulsarx._pycore.wire.command_output cimport CommandOutput
+from pulsarx._pycore.wire.command_takers cimport SendTaker
 from pulsarx._pycore.wire.hot_commands cimport COMMAND_SIZE_MAX, receipt_put
 
 
@@ -24,19 +25,19 @@ cdef class EntriesInFlight:
         return self.size >= self.size_max
 
 
-cdef class EntryAnswers:
-    """The answers to the entries of one producer."""
+cdef class EntryAnswers(SendTaker):
+    """The base of a producer at the other end of a connection: the answers to its entries. A
+    subclass in Python has `otherwise(sequence id, error, message id, kept)`, which tells what is no
+    plain receipt, in any thread and with the publisher's mutex held."""
 
-    def __init__(self, EntriesInFlight in_flight not None, uint64_t producer_id,
-                 CommandOutput output not None, otherwise not None) -> None:
-        """otherwise(sequence id, error, message id, kept): tells what is no plain receipt. Both are
-        used by any thread, with the publisher's mutex held."""
+    def answer_over(self, EntriesInFlight in_flight not None, uint64_t producer_id,
+                    CommandOutput output not None) -> None:
+        """Answer over this connection, as this producer."""
         self.in_flight = in_flight
         self.producer_id = producer_id
         self.output = output
-        self.otherwise = otherwise
 
-    def begin(self, uint64_t sequence_id, int64_t size) -> EntryAnswer:
+    def begin_answer(self, uint64_t sequence_id, int64_t size) -> EntryAnswer:
         """The answer to an entry that has come, which is in flight until it is told."""
         return self.expected(sequence_id, size)
 
@@ -45,12 +46,12 @@ cdef class EntryAnswers:
         answer.producer = self
         answer.size = size
         answer.sequence_id = sequence_id
-        self.size += size
+        self.unanswered += size
         self.in_flight.size += size
         return answer
 
-    cdef int confirm(self, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
-                     int partition) except -1:
+    cdef int write_receipt(self, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
+                           int partition) except -1:
         return self.output.filled(receipt_put(
             self.output.room(COMMAND_SIZE_MAX), self.producer_id, sequence_id, ledger_id, entry_id,
             partition))
@@ -58,8 +59,8 @@ cdef class EntryAnswers:
     cdef int land(self, int64_t size) except -1:
         cdef EntriesInFlight all_of_them = self.in_flight
         cdef bint was_full = all_of_them.size >= all_of_them.size_max
-        size = min(size, self.size)          # one that has left has none
-        self.size -= size
+        size = min(size, self.unanswered)    # one that has left has none
+        self.unanswered -= size
         all_of_them.size -= size
         if was_full and all_of_them.size < all_of_them.size_max:
             all_of_them.has_room = True
@@ -71,9 +72,9 @@ cdef class EntryAnswers:
             all_of_them.has_room = False
         return 0
 
-    def leave(self) -> None:
+    def give_up_answers(self) -> None:
         """Give up the entries that are not answered: they may never be."""
-        self.land(self.size)
+        self.land(self.unanswered)
 
 
 cdef class EntryAnswer(SendTold):
@@ -87,7 +88,8 @@ cdef class EntryAnswer(SendTold):
         producer.land(size)
         if error is not None or self.kept is not None or place is None:
             try:
-                producer.otherwise(self.sequence_id, error, message_id, self.kept)
+                (<object>producer).otherwise(self.sequence_id, error, message_id,
+                                             self.kept)
             except MemoryError:
                 raise
             except Exception:
@@ -95,8 +97,8 @@ cdef class EntryAnswer(SendTold):
 
                 logging.getLogger("pulsarx").exception("an entry was not answered")
             return 0
-        return producer.confirm(self.sequence_id, place.c_ledger_id, place.c_entry_id,
-                                place.c_partition)
+        return producer.write_receipt(self.sequence_id, place.c_ledger_id, place.c_entry_id,
+                                      place.c_partition)
 
     def tell(self, error, message_id) -> None:
         """error: None where it is stored."""

@@ -7,14 +7,12 @@ from pulsarx._pycore.ledger.open_transactions import TransactionCore
 from pulsarx._pycore.publish.entry_answers import EntryAnswer, EntryAnswers
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 from pulsarx._pycore.publish.producer_sequences import ProducerSequences
-from pulsarx._pycore.wire.command_takers import SendTaker
 from pulsarx.errors import PulsarException
 
-class EntryIntake(SendTaker):
+class EntryIntake(EntryAnswers):
     """Publishes the entries of one producer at the other end of a connection. Any thread."""
 
     publisher: EntryPublisher
-    answers: EntryAnswers  # of what FrameCutter hands over, which no other needs
     is_open: bool  # what comes is published, and answered
     is_gated: bool  # what comes is for the subclass: something waits
 

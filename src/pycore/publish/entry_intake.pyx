@@ -38,7 +38,6 @@ from pulsarx._pycore.publish.entry_group cimport (
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, LedgerPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences, is_of_many
-from pulsarx._pycore.wire.command_takers cimport SendTaker
 
 cdef enum:
     HEADROOM = 1024              # of a batch that is written anew; it grows
@@ -89,13 +88,12 @@ cdef int64_t last_sequence_id(const EntryParts* parts, const BatchMessage* last)
     return <int64_t>highest
 
 
-cdef class EntryIntake(SendTaker):
+cdef class EntryIntake(EntryAnswers):
     """Publishes entries of one producer. Any thread may call; the publisher's mutex orders them.
 
-    What has `answers` is a producer at the other end of a connection: a subclass in Python, which
-    has `take` for what waits, and `refuse`."""
+    What answers is a producer at the other end of a connection: a subclass in Python, which has
+    `take` for what waits, and `refuse`."""
 
-    cdef public EntryAnswers answers     # of `take_send`; None: it has none
     cdef public bint is_open             # what comes is published, and answered
     cdef public bint is_gated            # what comes is for `take`: something waits
     cdef bint answers_at_once            # what is stored is confirmed
@@ -225,7 +223,7 @@ cdef class EntryIntake(SendTaker):
             if is_done and failure is not None:
                 for number in range(group.answered, group.count):
                     (<object>self).refuse(
-                        self.answers.expected(group.sequence_ids[number],
+                        self.expected(group.sequence_ids[number],
                                               group.frames[number].entry_size), failure)
             elif not is_done:
                 # What is wrong is found out, and said, of each.
@@ -249,7 +247,7 @@ cdef class EntryIntake(SendTaker):
         try:
             if pending is not None:
                 for number in range(group.count):    # first: what is stored must be answered
-                    answer = self.answers.expected(group.sequence_ids[number],
+                    answer = self.expected(group.sequence_ids[number],
                                                    group.frames[number].entry_size)
                     pending.append((Receipt.__new__(Receipt), [0, answer]))
             publisher.publish_group(group, pending)
@@ -257,7 +255,7 @@ cdef class EntryIntake(SendTaker):
             if pending is not None:
                 for number in range(group.answered, <uint32_t>len(pending)):
                     answer = pending[number][1][1]
-                    self.answers.land(answer.size)   # it gets another one
+                    self.land(answer.size)   # it gets another one
         if not group.is_stored:
             return False
         publisher.published_sequence_id = self.group_last_id
@@ -288,14 +286,14 @@ cdef class EntryIntake(SendTaker):
     cdef EntryAnswer answer_to(self, size_t size):
         """The answer to the SEND that is taken."""
         if self.answer is None:
-            self.answer = self.answers.expected(self.sequence_id, <int64_t>size)
+            self.answer = self.expected(self.sequence_id, <int64_t>size)
         return self.answer
 
     cdef int confirm(self, uint64_t ledger_id, uint64_t entry_id, size_t size) except -1:
         """Answer what is stored. The publisher's mutex held."""
         try:
-            self.answers.confirm(self.sequence_id, <int64_t>ledger_id, <int64_t>entry_id,
-                                 self.publisher.partition)
+            self.write_receipt(self.sequence_id, <int64_t>ledger_id, <int64_t>entry_id,
+                               self.publisher.partition)
         except MemoryError:
             self.publisher.completions.post([-1, self.answer_to(size)], ledger_id, entry_id, 1,
                                             None, self.publisher.partition)

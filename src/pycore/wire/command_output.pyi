@@ -14,6 +14,9 @@ class CommandOutput:
         """Whether the other end takes more of what may wait. False: there is a wake when it
         does."""
 
+    def let_go(self) -> None:
+        """What comes next may take long: keep nothing back until it is over."""
+
 class SocketOutput(CommandOutput):
     """Collects the commands for the other end of a socket, and sends them."""
 

@@ -81,6 +81,9 @@ cdef class CommandOutput:
     cdef int push(self) except -1:
         return 0
 
+    def let_go(self) -> None:
+        """What comes next may take long: keep nothing back until it is over."""
+
 
 cdef class SocketOutput(CommandOutput):
     """See the pxd."""
@@ -181,6 +184,11 @@ cdef class SocketOutput(CommandOutput):
         if self.unsent() and not self.is_asked and not self.lost:
             self.ask_loop()
         self.settle_room()
+
+    def let_go(self) -> None:
+        if self.fresh.end and self.holder == PyThread_get_thread_ident():
+            self.release()
+            self.hold()
 
     cdef int push(self) except -1:
         if self.fresh.end < PUSHED_SIZE or not self.is_direct:

@@ -272,6 +272,15 @@ cdef bint flow_parse(const uint8_t* frame, size_t size, FlowParts* parts) noexce
     return not data.failed and given == 3
 
 
+def flow_decode(bytes frame not None):
+    """(consumer id, permits) of a FLOW; frame: without its total size. None: it is none."""
+    cdef FlowParts parts
+    if not flow_parse(<const uint8_t*>PyBytes_AS_STRING(frame), <size_t>PyBytes_GET_SIZE(frame),
+                      &parts):
+        return None
+    return parts.consumer_id, parts.permits
+
+
 def link_decode(bytes frame not None):
     """(kind, consumer id, its four numbers) of a frame of pulsarx._pycore.ground.owner_link; frame:
     without its total size. None: it is a command of Pulsar's."""

@@ -76,6 +76,18 @@ def test_who_holds_it_sends_at_the_end_and_asks_nobody(loop: Loop) -> None:
     assert (loop.heard(), loop.asked, loop.output.size) == (b"one two", 0, 0)
 
 
+def test_what_takes_long_keeps_nothing_back(loop: Loop) -> None:
+    loop.output.hold()
+    loop.output.put(b"one")
+    loop.output.let_go()
+    assert loop.heard() == b"one"
+    loop.output.put(b"two")
+    assert (loop.heard(), loop.asked) == (b"", 0)
+    loop.output.release()
+    assert loop.heard() == b"two"
+    loop.output.let_go()  # nobody holds it
+
+
 def test_others_ask_the_loop_once(loop: Loop) -> None:
     loop.output.put(b"one ")
     loop.output.put(b"two")

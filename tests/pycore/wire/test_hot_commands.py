@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pulsarx._pycore.wire.hot_commands import (
     ack_decode,
+    flow_decode,
     message_encode,
     receipt_decode,
     receipt_encode,
@@ -176,6 +177,32 @@ def test_lies_about_acknowledgements_are_read_as_the_tables_read_them() -> None:
         assert (name, values["consumer_id"], ids) == ("ACK", *found)
         assert values["ack_type"] == 0 and values["request_id"] is None
         assert not any(each["ack_set"] for each in values["message_ids"])
+    assert read > 100
+
+
+@given(U64, st.integers(0, (1 << 31) - 1))
+def test_permits_are_read_as_the_table_reads_them(consumer_id: int, permits: int) -> None:
+    frame = frame_encode("FLOW", {"consumer_id": consumer_id, "permits": permits})
+    assert flow_decode(frame[4:]) == (consumer_id, permits)
+    assert ack_decode(frame[4:]) is None
+    assert flow_decode(frame[4:] + b"x") is None
+
+
+def test_lies_about_permits_are_read_as_the_tables_read_them() -> None:
+    chance = random.Random(6)
+    true = frame_encode("FLOW", {"consumer_id": 300, "permits": 70_000})[4:]
+    assert flow_decode(b"") is None
+    read = 0
+    for _ in range(20_000):
+        lie = bytearray(true)
+        for _ in range(chance.randint(1, 3)):
+            lie[chance.randrange(len(lie))] = chance.randrange(256)
+        found = flow_decode(bytes(lie))
+        if found is None:
+            continue
+        read += 1
+        name, values = command_decode(bytes(lie[4:]))
+        assert (name, values["consumer_id"], values["permits"]) == ("FLOW", *found)
     assert read > 100
 
 
