@@ -13,6 +13,7 @@ from peer import Peer, batch, entry, serving
 from transacting import begin, end, opened_producer, seen, send
 
 import pulsarx
+from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx.clock import ManualClock
 from pulsarx.testing import inspect
 from pulsarx.wire.commands import ABORT, COMMIT, CUMULATIVE, EXCLUSIVE, INDIVIDUAL, SHARED
@@ -272,6 +273,23 @@ def test_what_is_sent_again_is_a_duplicate_until_it_is_aborted(
     assert seen(two.client) == ([b"plain", b"a"] if action == COMMIT else [b"plain"])
     send(two.peer, entry(b"again", 2), None, 2)
     assert seen(two.client) == [b"plain", b"a" if action == COMMIT else b"again"]
+    two.close()
+
+
+def test_a_batch_whose_duplicates_are_left_out_goes_on(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    """It is written anew, and was without its transaction then: its messages were lost."""
+    one = start()
+    one.client.admin.namespaces.set_deduplication("public/default", True)
+    opened_producer(one.peer, producer_name="p")
+    number = begin(one.peer)
+    send(one.peer, entry(b"a", 1), None, 1)
+    messages = [(each, {"sequence_id": at}) for at, each in enumerate([b"a", b"b", b"c"], 1)]
+    send(one.peer, encode_batch(messages, producer_name="p", publish_time_ms=1), number, 1)
+    two = one.restarted(killed=killed)
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"a", b"b", b"c"]
     two.close()
 
 
