@@ -430,6 +430,30 @@ def test_a_topic_that_cannot_be_opened_ends_it_and_is_opened_later(
     three.close()
 
 
+def test_an_opening_that_fails_leaves_all_to_the_next_one(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    """The topics that it had opened stayed open, and deadlines in force."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    folder = one.gone(killed=killed)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fail(*_: object) -> None:
+            raise MemoryError
+
+        patch.setattr(TransactionCoordinator, "take_up", fail)
+        with pytest.raises(MemoryError):
+            Broker(folder)
+    two = Broker(folder)
+    assert seen(two.client) == []
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"a"]
+    two.close()
+
+
 def test_one_that_failed_to_close_whole_does_not_outlive_the_power(
     start: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
