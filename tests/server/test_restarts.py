@@ -430,6 +430,31 @@ def test_a_topic_that_cannot_be_opened_ends_it_and_is_opened_later(
     three.close()
 
 
+def test_a_log_that_is_damaged_aborts_all(
+    start: Callable[..., Broker], killed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was behind the damage was lost: a topic, and with it what was committed there."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    one.peer.say("PRODUCER", topic="other", producer_id=1, request_id=0)
+    one.peer.say(
+        "SEND", entry(b"b"), producer_id=1, sequence_id=1,
+        transaction_least=number, transaction_most=0,
+    )  # fmt: skip
+    begin(one.peer)
+    folder = one.gone(killed=killed)
+    (log,) = folder.glob("catalogue/*.transactions")
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b"default/other", b"default/Other"))
+    two = Broker(folder)
+    assert f"{log} is damaged" in caplog.text
+    assert end(two.peer, number, COMMIT) == NOT_FOUND
+    assert seen(two.client) == seen(two.client, "other") == []
+    two.close()
+
+
 def test_an_opening_that_fails_leaves_all_to_the_next_one(
     start: Callable[..., Broker], killed: bool
 ) -> None:

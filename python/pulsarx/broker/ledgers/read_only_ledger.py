@@ -125,7 +125,7 @@ class ReadOnlyLedger(LedgerList):
         return listed
 
     def _first_unsealed(self) -> int:
-        """Where the first ledger is that is not sealed. There may be thousands in front of it, and
+        """Return the place of the first that is not sealed. Thousands may be in front of it, and
         this is asked for each of them that is read."""
         listed = super().ledgers()
         of, found = self._unsealed_from

@@ -4,7 +4,9 @@ owner, read by the next one, and by readers while there is none.
 
   catalogue/<epoch>.transactions    of the owner of that epoch, made with its first row
 
-A row has the form of a commit, once; what is cut or damaged ends the file.
+A row has the form of a commit, once. What is cut ends the file: a kill leaves that of a row of
+which nobody was told. Where whole rows are behind it the file is damaged, and nothing of it counts:
+what goes on would lack a topic, or an acknowledgement.
 
   row     fields                                    when it is written
   begun   boot, held                                first
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _HEADER_SIZE_MAX = 200
+_MARK = b"PULSARX TRANSACTIONS "
 _SIZE_MIN = 64 << 10  # a smaller file is not worth writing anew
 
 
@@ -246,6 +249,9 @@ def _left(folder_id: str, path: str, data: bytes, boot: str, is_last: bool) -> L
             said.held = dict(row["entries"])
         elif kind == "closed":
             counts = counts or is_last
+        elif kind == "damaged":
+            _tell_damaged(path)
+            return LeftLog()
         elif kind == "opened":
             found[number] = LeftTransaction(
                 number, row["timeout_ms"], row["opened_ms"], row["role"]
@@ -257,6 +263,14 @@ def _left(folder_id: str, path: str, data: bytes, boot: str, is_last: bool) -> L
         elif number in found and kind == "acked":
             found[number].acks.append(row)
     return said if counts else LeftLog()
+
+
+def _tell_damaged(path: str) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").error(
+        "%s is damaged: the transactions of clients of a network that were open are aborted", path
+    )
 
 
 def forget_left(files: FileOperations, catalogue: str, epoch: int) -> None:
@@ -286,6 +300,15 @@ def _path(catalogue: str, epoch: int) -> str:
     return f"{catalogue}/{catalogue_file_name(TRANSACTIONS, epoch)}"
 
 
+def _is_row(folder_id: str, path: str, data: bytes) -> bool:
+    """Whether a whole row is here; data: without its mark."""
+    try:
+        catalogue_file_decode(TRANSACTIONS, folder_id, path, _MARK + data)
+    except CatalogueError:
+        return False
+    return True
+
+
 def _rows_of(folder_id: str, path: str, data: bytes) -> Iterator[Row]:
     at = 0
     while at < len(data):
@@ -297,6 +320,8 @@ def _rows_of(folder_id: str, path: str, data: bytes) -> Iterator[Row]:
         except NewerFormatError:
             raise
         except CatalogueError:
+            if any(_is_row(folder_id, path, each) for each in data[at + 1 :].split(_MARK)[1:]):
+                yield {"row": "damaged"}
             return
         yield row
         at = end
