@@ -171,6 +171,11 @@ CAMPAIGNS = (
         "transactions", "random histories of transactions, their owners killed at calls on files",
         "tests/model/test_transactions_model.py", "-k", "whole", rounds=20, scale=12,
     ),
+    campaign(
+        "served-transactions",
+        "random histories of transactions of a network, that go on whatever kills their broker",
+        "tests/model/test_served_transactions_model.py", "-k", "whole", rounds=20, scale=12,
+    ),
     # 100,000 histories of an owner and four guests, an hour of one core.
     campaign(
         "simulation", "an owner and its guests in one thread of control, killed and stopped",

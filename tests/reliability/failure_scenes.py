@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,9 +30,11 @@ from pulsarx import (
 from pulsarx.backups import backup, check, restore, salvage
 from pulsarx.backups.contents import Contents
 from pulsarx.broker.requests.attach import Transaction, attach
-from pulsarx.errors import TransactionHasOperationFailed
+from pulsarx.errors import InvalidTxnStatusError, TransactionHasOperationFailed
 from pulsarx.testing import inspect
 from pulsarx.transaction import TransactionState
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "server"))  # of its peer
 
 WAIT_MS = 30_000
 TIMEOUT_MS = 3000  # of a message while nobody can become the owner
@@ -834,6 +837,86 @@ class RecoveringTransactions(Transacting):
             super().go_on()
 
 
+class TakingUp(Scene):
+    """An owner goes on with a transaction of a client of a network, which one that was killed has
+    left open in two topics, with an acknowledgement in one."""
+
+    topics = ("t", "u")
+    sent = numbered(5)
+
+    @classmethod
+    def prepare(cls, folder: Path) -> None:
+        killed_owner(folder, cls.use)
+
+    @classmethod
+    def use(cls, folder: Path) -> None:
+        from peer import Peer, entry, serving
+
+        client = cls.open(folder)
+        peer = Peer(serving(client))
+        peer.connect()
+        for at, topic in enumerate(cls.topics):
+            peer.say("PRODUCER", topic=topic, producer_id=at, request_id=0)
+        peer.say("SEND", entry(b"before"), producer_id=0, sequence_id=1)
+        peer.subscribe()
+        (told,) = (
+            each for each in peer.say("FLOW", consumer_id=0, permits=9) if each[0] == "MESSAGE"
+        )
+        peer.say("NEW_TXN", request_id=1, timeout_ms=A_DAY_MS, coordinator=0)
+        ids = {"transaction_least": 0, "transaction_most": 0}
+        peer.say(
+            "ACK", consumer_id=0, ack_type=0, request_id=2, message_ids=[told[1]["message_id"]],
+            **ids,
+        )  # fmt: skip
+        for content in cls.sent:
+            for at in range(2):
+                said = peer.say("SEND", entry(content), producer_id=at, sequence_id=1, **ids)
+                assert [each[0] for each in said] == ["SEND_RECEIPT"], said
+        peer.say("SEND", entry(b"behind"), producer_id=0, sequence_id=1)
+
+    def begin(self) -> None:
+        self.outcome: bool | None = None
+
+    def act(self) -> None:
+        self.client = self.attempt(self.opened)
+        if self.client is not None:
+            self.attempt(self.end)
+
+    def end(self) -> None:
+        coordinator = inspect(self.client).broker.runtime.transactions
+        found = coordinator.find(0)
+        try:
+            if found is not None:
+                coordinator.commit(found)
+        except InvalidTxnStatusError:
+            pass  # it could not go on
+        if coordinator.find(0) is None:
+            self.outcome = bool(coordinator.was_committed(0))
+
+    def go_on(self) -> None:
+        self.client = self.client or self.opened()
+        with self.unless_poisoned():
+            self.end()
+
+    def prove(self) -> None:
+        """All of it counts, or nothing."""
+        with self.opened() as client:
+            coordinator = inspect(client).broker.runtime.transactions
+            found = {each: self.read(client, each) for each in self.topics}
+            if coordinator.find(0) is not None:  # its end is not known
+                assert self.outcome is None, (self.outcome, found)
+                assert found == {"t": [b"before"], "u": []}, found
+                coordinator.commit(coordinator.find(0))
+                found = {each: self.read(client, each) for each in self.topics}
+                self.outcome = True
+            there = self.sent if found["u"] else []
+            assert found == {"t": [b"before", *there, b"behind"], "u": there}, found
+            assert self.outcome in (None, bool(there)), (self.outcome, found)
+            left = [each.data() for each in self.drain(client.subscribe("t", "s"))]
+            assert left == found["t"][1 if there else 0 :], left
+            self.works(client)
+
+
 # Whole folders --------------------------------------------------------------------------------
 
 
@@ -1106,6 +1189,7 @@ SCENES: dict[str, type[Scene]] = {
     "transact": Transacting,
     "transact-later": TransactingLater,
     "recover-transactions": RecoveringTransactions,
+    "take-up": TakingUp,
     "attach": Attaching,
     "attach-live": AttachingLive,
     "back-up": BackingUp,

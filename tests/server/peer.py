@@ -52,7 +52,8 @@ class Peer:
     def say(self, name: str, entry: bytes | None = None, **values: Any) -> list[Told]:
         """Send one command; what the broker said up to then, and because of it."""
         self.session.received(frame_encode(name, values, entry))
-        self.server.completions.wait()
+        self.server.completions.wait()  # for what flushes
+        self.server.completions.wait()  # for what that confirmed
         self.session.deliver()
         found, self.told = self.told, []
         return found

@@ -3,6 +3,8 @@ goes on with them."""
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +15,10 @@ from peer import Peer, batch, entry, serving
 from transacting import begin, end, opened_producer, seen, send
 
 import pulsarx
+from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx.broker.transactions.coordinator import TransactionCoordinator
 from pulsarx.clock import ManualClock
-from pulsarx.testing import inspect
+from pulsarx.testing import fault_plan, inspect
 from pulsarx.wire.commands import ABORT, COMMIT, CUMULATIVE, EXCLUSIVE, INDIVIDUAL, SHARED
 
 INVALID_STATUS, NOT_FOUND = 21, 24
@@ -272,6 +276,226 @@ def test_what_is_sent_again_is_a_duplicate_until_it_is_aborted(
     assert seen(two.client) == ([b"plain", b"a"] if action == COMMIT else [b"plain"])
     send(two.peer, entry(b"again", 2), None, 2)
     assert seen(two.client) == [b"plain", b"a" if action == COMMIT else b"again"]
+    two.close()
+
+
+def test_a_batch_whose_duplicates_are_left_out_goes_on(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    """It is written anew, and was without its transaction then: its messages were lost."""
+    one = start()
+    one.client.admin.namespaces.set_deduplication("public/default", True)
+    opened_producer(one.peer, producer_name="p")
+    number = begin(one.peer)
+    send(one.peer, entry(b"a", 1), None, 1)
+    messages = [(each, {"sequence_id": at}) for at, each in enumerate([b"a", b"b", b"c"], 1)]
+    send(one.peer, encode_batch(messages, producer_name="p", publish_time_ms=1), number, 1)
+    two = one.restarted(killed=killed)
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"a", b"b", b"c"]
+    two.close()
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("operation", ["rename", "write", "unlink", "link", "flush_directory"])
+def test_an_owner_that_is_killed_while_it_takes_over_loses_none(
+    start: Callable[..., Broker], killed: bool, operation: str
+) -> None:
+    """Between its first commit and its own log it had none, and the one behind it looked for no
+    other."""
+    one = start(durability="os")
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"plain"), None, 1)
+    send(one.peer, entry(b"a"), number, 2)
+    send(one.peer, entry(b"behind"), None, 3)
+    folder = one.gone(killed=killed)
+    for call in range(1, 100):
+        copy = folder.with_name(f"copy-{call}")
+        shutil.copytree(folder, copy)
+        child = os.fork()
+        if child == 0:
+            with fault_plan() as plan:
+                plan.kill(operation, call)
+                Broker(copy, **one.options)
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        with pulsarx.Client(str(copy), read_only=True) as beside:
+            assert seen(beside) == [b"plain"]
+        two = Broker(copy, **one.options)
+        assert seen(two.client) == [b"plain"]
+        assert end(two.peer, number, COMMIT) is None
+        assert seen(two.client) == [b"plain", b"a", b"behind"]
+        two.close()
+        if status == 0:
+            break
+
+
+@pytest.mark.parametrize("how", ["gone", "empty", "another", "without its last entry", "headless"])
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_one_that_lacks_a_ledger_or_a_part_of_it_is_aborted(
+    start: Callable[..., Broker], how: str, which: str
+) -> None:
+    """In all its topics. What was left of it could be committed."""
+    one = start(broker_options=pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2))
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    for at in range(4):
+        send(one.peer, entry(b"t%d" % at * 99), number if at % 2 else None, at)
+    one.peer.say("PRODUCER", topic="other", producer_id=1, request_id=0)
+    one.peer.say(
+        "SEND", entry(b"o"), producer_id=1, sequence_id=1,
+        transaction_least=number, transaction_most=0,
+    )  # fmt: skip
+    one.close()
+    ledgers = sorted(one.folder.rglob("*.ledger"))
+    first, second = (each for each in ledgers if b"t" in each.read_bytes()[4096:])
+    path = first if which == "first" else second
+    data = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    elif how == "without its last entry":
+        last = data.rindex(b"t1" * 99 if which == "first" else b"t3" * 99)
+        path.write_bytes(data[:last])
+    else:
+        others = {"empty": b"", "headless": data[:4096]}
+        path.write_bytes(others.get(how, (second if which == "first" else first).read_bytes()))
+    two = Broker(one.folder, **one.options)
+    assert end(two.peer, number, COMMIT) == INVALID_STATUS
+    assert seen(two.client, "other") == []
+    three = two.restarted(killed=False)
+    assert end(three.peer, number, COMMIT) in (INVALID_STATUS, NOT_FOUND)
+    assert seen(three.client, "other") == []
+    three.close()
+
+
+def test_one_that_is_lost_is_not_committed_while_it_cannot_be_aborted(
+    start: Callable[..., Broker],
+) -> None:
+    """The disk is full when its abort is to be noted. A client could commit what was left of it."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    one.peer.say("PRODUCER", topic="other", producer_id=1, request_id=0)
+    one.peer.say(
+        "SEND", entry(b"b" * 99), producer_id=1, sequence_id=1,
+        transaction_least=number, transaction_most=0,
+    )  # fmt: skip
+    one.close()
+    (path,) = (each for each in one.folder.rglob("*.ledger") if b"b" * 99 in each.read_bytes())
+    path.unlink()
+    with fault_plan() as plan:
+        calls: list[int] = []
+
+        def end_late(coordinator: Any, transaction: Any, **named: Any) -> None:
+            if not calls:
+                plan.fail("write", error=errno.ENOSPC, sticky=True)
+                plan.fail("allocate", error=errno.ENOSPC, sticky=True)
+            calls.append(transaction.number)
+            known(coordinator, transaction, **named)
+
+        known = TransactionCoordinator.end_late
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TransactionCoordinator, "end_late", end_late)
+            two = Broker(one.folder)
+        assert calls == [number]
+        assert end(two.peer, number, COMMIT) is not None
+    assert end(two.peer, number, COMMIT) == INVALID_STATUS
+    assert seen(two.client) == []
+    two.close()
+
+
+def test_a_topic_that_cannot_be_opened_ends_it_and_is_opened_later(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    """What was reopened of it was sealed by two objects."""
+    one = start(broker_options=pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2))
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    for at in range(5):
+        send(one.peer, entry(b"%d" % at), number if at % 2 else None, at)
+    folder = one.gone(killed=killed)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fail(*_: object) -> None:
+            raise pulsarx.StorageError(detail="no more handles")
+
+        patch.setattr("pulsarx.broker.topics.topic.KeptPolicyEffects", fail)
+        two = Broker(folder, **one.options)
+    assert end(two.peer, number, COMMIT) == INVALID_STATUS
+    assert seen(two.client) == [b"0", b"2", b"4"]
+    three = two.restarted(killed=killed)
+    assert seen(three.client) == [b"0", b"2", b"4"]
+    three.close()
+
+
+def test_a_log_that_is_damaged_aborts_all(
+    start: Callable[..., Broker], killed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was behind the damage was lost: a topic, and with it what was committed there."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    one.peer.say("PRODUCER", topic="other", producer_id=1, request_id=0)
+    one.peer.say(
+        "SEND", entry(b"b"), producer_id=1, sequence_id=1,
+        transaction_least=number, transaction_most=0,
+    )  # fmt: skip
+    begin(one.peer)
+    folder = one.gone(killed=killed)
+    (log,) = folder.glob("catalogue/*.transactions")
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b"default/other", b"default/Other"))
+    two = Broker(folder)
+    assert f"{log} is damaged" in caplog.text
+    assert end(two.peer, number, COMMIT) == NOT_FOUND
+    assert seen(two.client) == seen(two.client, "other") == []
+    two.close()
+
+
+def test_an_opening_that_fails_leaves_all_to_the_next_one(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    """The topics that it had opened stayed open, and deadlines in force."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    folder = one.gone(killed=killed)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fail(*_: object) -> None:
+            raise MemoryError
+
+        patch.setattr(TransactionCoordinator, "take_up", fail)
+        with pytest.raises(MemoryError):
+            Broker(folder)
+    two = Broker(folder)
+    assert seen(two.client) == []
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"a"]
+    two.close()
+
+
+def test_one_that_failed_to_close_whole_does_not_outlive_the_power(
+    start: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = start(durability="interval", flush_interval_ms=1 << 30)
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"plain"), None, 2)
+    one.server.close()
+    with fault_plan() as plan:
+        plan.fail("flush", sticky=True)
+        with pytest.raises(pulsarx.PulsarException):
+            one.client.close()
+    monkeypatch.setattr("pulsarx.broker.transactions.transaction_log.boot_id", lambda _: "another")
+    two = Broker(one.folder)
+    assert seen(two.client) == [b"plain"]
+    assert end(two.peer, number, COMMIT) is not None
     two.close()
 
 

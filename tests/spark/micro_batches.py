@@ -352,7 +352,7 @@ def run_tasks(processes: Here, count: int, work: Callable[[int, int], Any]) -> l
     left = list(range(count))
     for attempt in range(ATTEMPTS):
         waits = {
-            index: processes.start("task", functools.partial(work, index, attempt))
+            index: processes.start("task", functools.partial(as_task, work, index, attempt))
             for index in left
         }
         processes.at("tasks begun")
@@ -366,6 +366,14 @@ def run_tasks(processes: Here, count: int, work: Callable[[int, int], Any]) -> l
         if not left:
             break
     return found
+
+
+def as_task(work: Callable[[int, int], Any], index: int, attempt: int) -> Any:
+    """The process may be the driver's own, which is in no task before and behind it."""
+    try:
+        return work(index, attempt)
+    finally:
+        TaskContext._setTaskContext(None)
 
 
 def with_context(index: int, attempt: int, properties: Mapping[str, str]) -> None:

@@ -120,7 +120,11 @@ class Broker:
         if self.runtime.left_transactions:
             from pulsarx.broker.transactions.taking_up import take_up
 
-            take_up(self.runtime, partial(self.topic, create=False))
+            try:
+                take_up(self.runtime, partial(self.topic, create=False))
+            except BaseException:
+                attempt(self.close)  # with the topics that were opened, and the deadlines
+                raise
 
     def permissions_have_changed(self) -> None:
         """Roles may do more or less than before. Durable already."""
@@ -274,7 +278,8 @@ class Broker:
             from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
 
             fetched_ledgers.forget(self.directory.path)
-        for step in (runtime.close_transactions, self.catalogue.close, self.directory.close):
+        close_transactions = partial(runtime.close_transactions, all_closed=failure is None)
+        for step in (close_transactions, self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
         runtime.ends.close_file()
         if failure is not None:

@@ -108,14 +108,11 @@ class ReadOnlyBroker:
             return {}
         from pulsarx.broker.transactions.transaction_log import read_left
 
-        path, folder_id, now_ms = self.directory.catalogue_path, self.directory.folder_id, wall_ms()
-        # The next owner's log begins with them before it removes the one of before.
-        for epoch in (state.epoch, state.epoch - 1):
-            left = read_left(self.files, path, folder_id, epoch)
-            going_on = {n: each for n, each in left.items() if not each.is_over(now_ms)}
-            if going_on:
-                return going_on
-        return {}
+        path, folder_id = self.directory.catalogue_path, self.directory.folder_id
+        # An owner that is gone by now may have made none.
+        left = read_left(self.files, path, folder_id, state.epoch - 1).transactions
+        now_ms = wall_ms()
+        return {number: each for number, each in left.items() if not each.is_over(now_ms)}
 
     def cursor_names(self, cursor_id: int) -> tuple[list[str], bool]:
         """The names of a cursor's files; and whether there are certainly no others, for their

@@ -176,6 +176,8 @@ class BrokerRuntime:
         self._transaction_log: TransactionLog | None = None
         # That the owner before has left open, by topic and number; while they are taken up.
         self.taken_up: dict[str, dict[int, BrokerTransaction]] = {}
+        # The entries that ledgers had which are held back, when an owner closed, by their ids.
+        self.held_entries: dict[int, int] = {}
         self.left_transactions: dict[int, LeftTransaction] = self._take_over_transactions()
         self.ends: Any = self._open_ends()
         self._forget_ends()
@@ -362,10 +364,12 @@ class BrokerRuntime:
                 )
             return self._transaction_log
 
-    def close_transactions(self) -> None:
-        """Nothing more is noted of those that go on. Behind the closing of their topics."""
+    def close_transactions(self, *, all_closed: bool) -> None:
+        """Nothing more is noted of those that go on. Behind the closing of their topics, of which
+        none failed if all_closed."""
         if self._transaction_log is not None:
-            self._transaction_log.close(flushed=self.durability != "os")
+            flushed = all_closed and self.durability != "os"
+            self._transaction_log.close(self.held_entries, flushed=flushed)
 
     @property
     def transactions_if_any(self) -> TransactionCoordinator | None:

@@ -16,7 +16,9 @@ from pulsarx._core.entry_frame cimport (
     ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame, entry_frame_span,
 )
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_MESSAGE_SIZE_MIN
-from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, replicate_to_next
+from pulsarx._core.message_metadata cimport (
+    EntryParts, MessageMetadata, message_metadata_transaction, replicate_to_next,
+)
 from pulsarx._core.single_metadata cimport (
     METADATA_ENCRYPTED, METADATA_HIGHEST_SEQUENCE, METADATA_ORDERING_KEY,
     METADATA_PARTITION_KEY, METADATA_REPLICATE_TO, SingleMetadata, single_metadata_decode,
@@ -38,6 +40,7 @@ from pulsarx._pycore.publish.entry_group cimport (
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, LedgerPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences, is_of_many
+from pulsarx._pycore.publish.transaction_stamp import stamped
 
 cdef enum:
     HEADROOM = 1024              # of a batch that is written anew; it grows
@@ -476,6 +479,9 @@ cdef class EntryIntake(EntryAnswers):
         cdef set places = set(kept)
         cdef list slices = []
         cdef bytes replicate_to
+        cdef bytes written
+        cdef uint64_t most = 0
+        cdef uint64_t least = 0
         while batch_decode_next(payload, size, &at, &each) == STATUS_OK:
             if number in places:
                 slices.append(self.plain[begin:at])
@@ -507,13 +513,18 @@ cdef class EntryIntake(EntryAnswers):
         if status != STATUS_OK:
             raise_status(status, 0, f"write a batch of {len(kept)} messages anew")
         shorter.message_count = metadata.message_count
+        written = entry[:shorter.entry_size]
+        if message_metadata_transaction(parts.encoded_metadata, parts.encoded_metadata_size, &most,
+                                        &least) and most == 0:
+            written = stamped(written, least)    # the next owner knows by that whose it is
+            shorter.entry_size = <uint32_t>PyBytes_GET_SIZE(written)
         if callback is None:
             callback = self.answer_to(frame.entry_size)
         if isinstance(callback, EntryAnswer):
             (<EntryAnswer>callback).kept = kept
         else:
             callback = partial(callback, kept=kept)
-        return self.publish_entry(entry, &shorter, callback)
+        return self.publish_entry(<const uint8_t*>PyBytes_AS_STRING(written), &shorter, callback)
 
     cdef int check_batch(self, EntryFrame* frame, EntryParts* parts) except -1:
         """Walk a batch: it holds as many messages as its metadata says. Sets what dispatch by key

@@ -45,7 +45,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     open_ledger,
     published_messages,
 )
-from pulsarx.broker.ledgers.reopened_ledger import reopened
+from pulsarx.broker.ledgers.reopened_ledger import forget_reopened, reopened, tell_lost
 from pulsarx.broker.ledgers.unflushed_ledgers import UnflushedLedgers
 from pulsarx.broker.ledgers.written_name import written_name
 from pulsarx.broker.topics.topic_gone import TopicGone
@@ -145,11 +145,15 @@ class ManagedLedger(LedgerList):
         self._unflushed: UnflushedLedgers | None = None  # there are none yet
         if listed and any(each.state == "sealed" for each in listed):
             self._unflushed = UnflushedLedgers(runtime, sealed_before=True)
-        for ledger in listed:
-            if ledger.state != "sealed":
-                self._recover(ledger)
-        if self._writers:
-            self.tail.transactions.show()
+        try:
+            for ledger in listed:
+                if ledger.state != "sealed":
+                    self._recover(ledger)
+            if self._writers:
+                self.tail.transactions.show()
+        except BaseException:
+            self.let_go()
+            raise
         record = self.record()
         # Called when a transaction has ended, with what subscriptions are to pass over since.
         self.passed_over: Callable[[list[Run]], object] | None = None
@@ -538,7 +542,7 @@ class ManagedLedger(LedgerList):
         except BaseException:
             del self._writers[ledger_id]
             writer.close()
-            self._commit_removal(ledger_id)
+            commit_removal(self, ledger_id)
             runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
@@ -653,6 +657,7 @@ class ManagedLedger(LedgerList):
         except ForeignLedger as error:
             # Neither sealed nor deleted: the right file may come back. Its readers are told.
             logger().error("%s: %s", self.name, error)
+            tell_lost(self, ledger, "its file is another one")
             self.runtime.note_damage()
             if ledger.state == LEDGER_PREPARED:  # others are to come behind it
                 self.runtime.catalogue.commit([changes.use_ledger(self.name, ledger.ledger_id)])
@@ -681,8 +686,13 @@ class ManagedLedger(LedgerList):
                 "%s: recovered ledger %d: %d entries, %d messages",
                 self.name, ledger.ledger_id, summary.entry_count, summary.message_count,
             )  # fmt: skip
-        elif recovery is not None and not recovery.torn_size and not known[1]:
-            self._commit_removal(ledger.ledger_id)  # begun, and never written to
+        elif (
+            recovery is not None
+            and not recovery.torn_size
+            and not known[1]
+            and not self.runtime.held_entries.get(ledger.ledger_id)
+        ):
+            commit_removal(self, ledger.ledger_id)  # begun, and never written to
             self._unlink(ledger.ledger_id)
         else:
             self._give_up(ledger, path, recovery, known)
@@ -697,6 +707,7 @@ class ManagedLedger(LedgerList):
     ) -> None:
         """Report an open ledger of which no entry can be read to the log and to those who would
         have read it. No byte of the file is deleted."""
+        tell_lost(self, ledger, "no entry of it can be read")
         _, entries, messages = known
         torn = recovery is not None
         if entries and not torn:
@@ -706,7 +717,7 @@ class ManagedLedger(LedgerList):
             sealing = self._sealing(ledger.ledger_id, lost, index, damaged=True)
             self.runtime.catalogue.commit([sealing])
         else:
-            self._commit_removal(ledger.ledger_id)
+            commit_removal(self, ledger.ledger_id)
         where = "its file is gone"
         if may_exist(path):
             where = f"its file is kept as {self.runtime.directory.set_aside(path)}"
@@ -717,9 +728,6 @@ class ManagedLedger(LedgerList):
             self.name, ledger.ledger_id, what, published_messages(messages), where,
         )  # fmt: skip
         self.runtime.note_damage()
-
-    def _commit_removal(self, ledger_id: int) -> None:
-        self.runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -979,6 +987,7 @@ class ManagedLedger(LedgerList):
                         # whether it was committed. The next owner goes by the catalogue.
                         if self.runtime.durability != "os":
                             writer.flush()
+                        self.runtime.held_entries[writer.ledger_id] = writer.entry_count
                         continue
                     self._commit(self._seal(writer))
                     self._release(writer)
@@ -989,6 +998,12 @@ class ManagedLedger(LedgerList):
             if failure is not None:
                 raise failure
 
+    def let_go(self) -> None:
+        """Its topic could not be opened, so nobody has this object."""
+        self._closed = True
+        self._unsealed = ()
+        forget_reopened(self, self._writers)
+
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
         self._closed = True
@@ -996,6 +1011,11 @@ class ManagedLedger(LedgerList):
 
 HEADER_SIZE = 4096
 WHOLE, DAMAGED, EMPTY = range(3)
+
+
+def commit_removal(topic: ManagedLedger, ledger_id: int) -> None:
+    """Have the catalogue forget a ledger."""
+    topic.runtime.catalogue.commit([changes.remove_ledgers(topic.name, [ledger_id])])
 
 
 class ForeignLedger(Exception):

@@ -82,6 +82,7 @@ class ReadOnlyLedger(LedgerList):
         self.tail.aborted = None  # the next is asked
         self._aborted = AbortedByCatalogue(self.record, broker.refresh, self._left)
         self._recovered: dict[int, _Recovered] = {}
+        self._unsealed_from: tuple[list[LedgerRecord], int] = ([], 0)  # of a list of the catalogue
         self._listen()
 
     @property
@@ -112,13 +113,28 @@ class ReadOnlyLedger(LedgerList):
         """Without the last one while that is prepared and not in use, and without what lies behind
         transactions that the next owner goes on with."""
         listed = self._used_ledgers()
-        for at, each in enumerate(listed) if self.catalogue.state.next_transaction else ():
+        if not self.catalogue.state.next_transaction:
+            return listed
+        for at in range(self._first_unsealed(), len(listed)):
+            each = listed[at]
             if each.state == "sealed" or self._is_published(each):
                 continue
             with suppress(LedgerTrimmed, errors.CorruptDataError):
                 if self._recover(each).is_held:
                     return listed[: at + 1]
         return listed
+
+    def _first_unsealed(self) -> int:
+        """Return the place of the first that is not sealed. Thousands may be in front of it, and
+        this is asked for each of them that is read."""
+        listed = super().ledgers()
+        of, found = self._unsealed_from
+        if of is not listed:
+            found = next(
+                (at for at, each in enumerate(listed) if each.state != "sealed"), len(listed)
+            )
+            self._unsealed_from = listed, found
+        return found
 
     def _used_ledgers(self) -> list[LedgerRecord]:
         listed = super().ledgers()

@@ -31,10 +31,15 @@ def reopened(
     front of it was reopened, so whatever it has is held back.
 
     Where it cannot be reopened, the transactions with messages here are told that they are lost.
+    What is raised leaves nothing open.
     """
     runtime: BrokerRuntime = topic.runtime
     going_on: dict[int, BrokerTransaction] = runtime.taken_up.get(topic.name, {})
     if not going_on:
+        return None
+    missing = runtime.held_entries.pop(ledger.ledger_id, 0) - recovery.entry_count
+    if missing > 0:
+        tell_lost(topic, ledger, f"its last {missing} entries are missing")
         return None
     record = topic.record()
     committed = record.committed.get(ledger.ledger_id, [])
@@ -50,10 +55,26 @@ def reopened(
     try:
         writer = _reopen(topic, ledger, path, recovery)
     except (errors.PulsarException, MemoryError) as error:
-        why = f"ledger {ledger.ledger_id} of {topic.name}: {errors.detail_of(error) or error}"
-        for each in going_on.values():
-            each.lost = each.lost or why
+        tell_lost(topic, ledger, errors.detail_of(error) or str(error))
         return None
+    try:
+        _take_up(topic, ledger, writer, recovery, named)
+    except BaseException:
+        forget_reopened(topic, {ledger.ledger_id: writer})
+        raise
+    return writer
+
+
+def _take_up(
+    topic: Any,
+    ledger: LedgerRecord,
+    writer: LedgerWriter,
+    recovery: LedgerRecovery,
+    named: list[tuple[int, list[int]]],
+) -> None:
+    """Note whose its messages are. named: (number, run) of those of transactions that go on."""
+    runtime: BrokerRuntime = topic.runtime
+    committed = topic.record().committed.get(ledger.ledger_id, [])
     kept = sorted(run for _, run in named)
     left = runs_without(runs_without(recovery.transacted, committed), kept)
     operations = []
@@ -65,9 +86,29 @@ def reopened(
         runtime.catalogue.commit(operations)
     if topic.tail.transactions is None:
         topic.tail.transactions = OpenTransactions(topic.tail)
+    going_on = runtime.taken_up[topic.name]
     numbers = {number: going_on[number] for number, _ in named}
     topic.tail.transactions.take_up(writer, writer.map(), numbers)
-    return writer
+
+
+def tell_lost(topic: Any, ledger: LedgerRecord, why: str) -> None:
+    """A ledger of a topic, the ManagedLedger, is not as its owner left it: no transaction goes on
+    that may have messages there."""
+    for each in topic.runtime.taken_up.get(topic.name, {}).values():
+        each.lose(f"ledger {ledger.ledger_id} of {topic.name}: {why}")
+
+
+def forget_reopened(topic: Any, writers: dict[int, LedgerWriter]) -> None:
+    """Let go of reopened ledgers, by their ids: the topic could not be opened, so nobody has it.
+    Whoever opens it again seals them. No transaction has messages there that could be told."""
+    runtime: BrokerRuntime = topic.runtime
+    for each in runtime.taken_up.get(topic.name, {}).values():
+        each.topics.pop(topic.tail.transactions, None)
+    while writers:
+        _, writer = writers.popitem()
+        topic.tail.detach(writer)
+        writer.close()
+        runtime.ends.release(writer.slot)
 
 
 def _reopen(topic: Any, ledger: LedgerRecord, path: str, recovery: LedgerRecovery) -> LedgerWriter:
@@ -77,6 +118,7 @@ def _reopen(topic: Any, ledger: LedgerRecord, path: str, recovery: LedgerRecover
     slot = runtime.ends.take_left(ledger.ledger_id)
     if not slot:
         raise errors.CorruptDataError(detail="how far it was published is not known")
+    writer: LedgerWriter | None = None
     try:
         file = open_ledger(path, ledger, runtime.directory.folder_id)
         writer = LedgerWriter.reopen(
@@ -92,6 +134,8 @@ def _reopen(topic: Any, ledger: LedgerRecord, path: str, recovery: LedgerRecover
         if runtime.durability != "os":
             writer.flush()
     except BaseException:
+        if writer is not None:
+            writer.close()
         runtime.ends.release(slot)
         raise
     return writer

@@ -73,17 +73,21 @@ class Topic(BrokerTopic):
         self._reader_cursors: WeakList | None = None  # made with the first
         self.parts: dict[str, Any] = {}  # those of _PARTS that were asked for
         self._is_over = False  # closed or deleted
-        self.ledger = ManagedLedger(runtime, name, self._ledger_changed)
-        self.effects = KeptPolicyEffects(self, policies.messages)
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
         self.deduplication: Deduplication | None = None
-        self.effects.begin_deduplication(policies.deduplication)
-        for each in record.subscriptions.values():
-            tracker = self.cursors().open(each)
-            made = self._subscription(each.name, each, tracker)
-            made.last_active_ms = self.last_active_ms
-            self.subscriptions[each.name] = made
-            _catch_up(self, made)
+        self.ledger = ManagedLedger(runtime, name, self._ledger_changed)
+        try:
+            self.effects = KeptPolicyEffects(self, policies.messages)
+            self.effects.begin_deduplication(policies.deduplication)
+            for each in record.subscriptions.values():
+                tracker = self.cursors().open(each)
+                made = self._subscription(each.name, each, tracker)
+                made.last_active_ms = self.last_active_ms
+                self.subscriptions[each.name] = made
+                _catch_up(self, made)
+        except BaseException:
+            self.ledger.let_go()
+            raise
         self.ledger.passed_over = partial(_pass_over, self)
         if self.subscriptions and not self.ledger.has_begun:
             self.ledger.before_first = self.keep_cursors

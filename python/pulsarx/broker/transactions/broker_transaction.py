@@ -79,12 +79,22 @@ class BrokerTransaction(TransactionCore):
                 detail=f"transaction {self} has ended{self.how_it_ended()}"
             )
 
+    def lose(self, why: str) -> None:
+        """Note that a part of it is lost, so that it is not to be committed.
+
+        Args:
+            why: The part, and why.
+        """
+        self.lost = self.lost or why
+
     def how_it_ended(self) -> str:
         """Return what an error says of it behind "has ended": how, and when.
 
         Returns:
             A text, "" where it is about to end.
         """
+        if self.lost:
+            return f": aborted, as a part of it was lost: {self.lost}"
         if self.is_late:
             return f": aborted, as its timeout of {self.timeout_ms} ms was over"
         if self.outcome is not None:

@@ -201,6 +201,7 @@ class TransactionCoordinator:
             transaction.wake_waiting()
             was_asked = transaction.asked is not None
             wanted = committed if transaction.asked is None else transaction.asked
+            wanted = wanted and not transaction.lost
             topics = list(transaction.topics)
             messages = {each.ledgers: each.messages(transaction) for each in topics}
             try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx._pycore.publish.transaction_stamp import stamped
 from pulsarx.broker.transactions.broker_transaction import BrokerTransaction
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +24,12 @@ class ServedTransaction(BrokerTransaction):
         super().__init__(runtime, number, timeout_ms)
         self.role = role
         self.goes_on = runtime.directory.ends_path is not None  # memory is gone with its owner
+
+    def lose(self, why: str) -> None:
+        """Note that a part of it is lost, so that neither this owner nor the next one commits
+        it."""
+        super().lose(why)
+        attempt(partial(self.runtime.transaction_log.ended, self.number))
 
     def joining_entry(self, topic: str, entry: bytes) -> bytes:
         """An entry as it is to be stored in a topic: it names the transaction. StorageError: it is

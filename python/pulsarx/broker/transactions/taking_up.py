@@ -35,10 +35,11 @@ def take_over_log(runtime: Any) -> Left:
     now_ms = runtime.clock.now_ms()
     going_on = {
         number: each
-        for number, each in left.items()
+        for number, each in left.transactions.items()
         if not each.is_over(now_ms) and number not in runtime.catalogue.state.ended
     }
-    runtime.transaction_log.begin(going_on)
+    runtime.held_entries.update(left.held)
+    runtime.transaction_log.begin(going_on, left.held)
     if not going_on:
         forget_left(directory.files, directory.catalogue_path, epoch)
     return going_on
@@ -60,11 +61,9 @@ def take_up(runtime: Any, topic_of: Callable[[TopicName], Any]) -> None:
     for number, each in left.items():
         made = taken[number]
         for name in each.topics:
-            made.lost = made.lost or _failure_text(opened[name])
+            _lose_by(made, opened[name])
         for row in each.acks:
-            made.lost = made.lost or _failure_text(
-                attempt(partial(_take_up_acks, opened[row["topic"]], made, row))
-            )
+            _lose_by(made, attempt(partial(_take_up_acks, opened[row["topic"]], made, row)))
         coordinator.take_up(made)
     forget_left(runtime.files, runtime.directory.catalogue_path, runtime.catalogue.epoch - 1)
     for made in taken.values():
@@ -97,5 +96,6 @@ def _take_up_acks(topic: Any, transaction: BrokerTransaction, row: dict[str, Any
             each.take_up_acks(transaction, row["individual"], row["cumulative"])
 
 
-def _failure_text(error: Any) -> str:
-    return str(errors.detail_of(error) or error) if isinstance(error, Exception) else ""
+def _lose_by(transaction: BrokerTransaction, error: Any) -> None:
+    if isinstance(error, Exception):
+        transaction.lose(str(errors.detail_of(error) or error))

@@ -4,20 +4,27 @@ owner, read by the next one, and by readers while there is none.
 
   catalogue/<epoch>.transactions    of the owner of that epoch, made with its first row
 
-A row has the form of a commit, once; what is cut or damaged ends the file.
+A row has the form of a commit, once. What is cut ends the file: a kill leaves that of a row of
+which nobody was told. Where whole rows are behind it the file is damaged, and nothing of it counts:
+what goes on would lack a topic, or an acknowledgement.
 
   row     fields                                    when it is written
-  begun   boot                                      first
+  begun   boot, held                                first
   opened  number, timeout_ms, opened_ms, role       before the client learns of it
   joined  number, topic                             before the first message goes there
   acked   number, topic, cursor_id, individual,     before the answer
           cumulative
   ended   number                                    behind the record that decided
+  held    entries                                   at a close: (id, entries) of the ledgers that
+                                                    are held back
   closed                                            last, by an owner that closed, and flushed all
 
 Rows are not flushed, nor are the messages: both outlive a process, and not a power cut. So what was
-begun under another boot of the machine counts only if it was closed. Whatever else is lost of it
-aborts transactions, as their messages are then in no open one.
+begun under another boot of the machine counts only if it was closed, by the owner of just before.
+Whatever else is lost of it aborts transactions, as their messages are then in no open one.
+
+The newest file is the one that counts: an owner that was killed while it opened the folder has
+made none, and that of the owner before it is still there.
 """
 
 from __future__ import annotations
@@ -31,7 +38,9 @@ from pulsarx.broker.catalogue.file import (
     catalogue_file_decode,
     catalogue_file_encode,
     catalogue_file_name,
+    catalogue_file_number,
 )
+from pulsarx.broker.folder.reserve import with_reserve
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.errors import CatalogueError, NewerFormatError
 
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _HEADER_SIZE_MAX = 200
+_MARK = b"PULSARX TRANSACTIONS "
 _SIZE_MIN = 64 << 10  # a smaller file is not worth writing anew
 
 
@@ -77,25 +87,30 @@ class LeftTransaction:
 
 
 class TransactionLog:
-    """The file of one owner. Any thread may call; nothing of it waits for a device."""
+    """The file of one owner. Any thread may call; nothing of it waits for a device, but a close."""
 
     def __init__(self, files: FileOperations, catalogue: str, folder_id: str, epoch: int) -> None:
         """catalogue: the path of that folder."""
         self._files = files
         self._folder_id = folder_id
+        self._catalogue = catalogue
         self._path = _path(catalogue, epoch)
         self._lock = RLock()
         self._open: dict[int, LeftTransaction] = {}
+        self._held: dict[int, int] = {}  # see LeftLog
+        self._boot: str | None = None  # asked for with the first row
         self._at = 0  # where the next row goes; 0: there is no file
         self._worn_at = _SIZE_MIN  # a file that would be greater is written anew
 
-    def begin(self, left: dict[int, LeftTransaction]) -> None:
-        """Begin with those of the owner before. StorageError: nothing was written."""
+    def begin(self, left: dict[int, LeftTransaction], held: dict[int, int]) -> None:
+        """Begin with those of the owner before, and what it had held back. StorageError: nothing
+        was written."""
         with self._lock:
-            self._open = dict(left)
+            self._open, self._held = dict(left), held
             try:
                 if left:
-                    self._write_anew()
+                    # A full disk must not keep the folder from being opened.
+                    with_reserve(self._files, self._write_anew)
             except OSError as error:
                 raise storage_error(f"write {self._path}", error) from error
 
@@ -135,17 +150,21 @@ class TransactionLog:
             if self._open.pop(number, None) is not None:
                 self._add({"row": "ended", "number": number})
 
-    def close(self, *, flushed: bool) -> None:
-        """Add nothing any more. flushed: whether all that it is about is on the device."""
+    def close(self, held: dict[int, int], *, flushed: bool) -> None:
+        """Add nothing any more. held: the entries of the ledgers that are held back, by their ids.
+        flushed: whether all that it is about is on the device."""
         with self._lock:
             if not self._at:
                 return
             try:
                 if not self._open:
                     self._files.unlink(self._path)
-                elif flushed:
+                    return
+                self._add({"row": "held", "entries": [list(each) for each in held.items()]})
+                if flushed:
                     self._add({"row": "closed"})
                     self._files.flush_file(self._path)
+                    self._files.flush_directory(self._catalogue)
             except OSError as error:
                 raise storage_error(f"close {self._path}", error) from error
 
@@ -164,7 +183,10 @@ class TransactionLog:
         self._at += len(data)
 
     def _rows(self) -> Iterator[Row]:
-        yield {"row": "begun", "boot": boot_id(self._files)}
+        held = [list(each) for each in self._held.items()]
+        if self._boot is None:
+            self._boot = boot_id(self._files)
+        yield {"row": "begun", "boot": self._boot, "held": held}
         for each in list(self._open.values()):
             yield from each.rows()
 
@@ -182,26 +204,54 @@ class TransactionLog:
         return catalogue_file_encode(TRANSACTIONS, self._folder_id, row)[0]
 
 
-def read_left(
-    files: FileOperations, catalogue: str, folder_id: str, epoch: int
-) -> dict[int, LeftTransaction]:
-    """The transactions that the owner of an epoch left, by number; none, where a power cut came in
-    between. StorageError, NewerFormatError."""
-    path = _path(catalogue, epoch)
-    try:
-        data = files.read(path)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise storage_error(f"read {path}", error) from error
-    found: dict[int, LeftTransaction] = {}
+class LeftLog:
+    """The log of a dead owner, read. A value."""
+
+    __slots__ = ("transactions", "held")
+
+    def __init__(self) -> None:
+        self.transactions: dict[int, LeftTransaction] = {}  # by number
+        # The entries that ledgers which are held back had when an owner closed, by their ids.
+        self.held: dict[int, int] = {}
+
+
+def read_left(files: FileOperations, catalogue: str, folder_id: str, epoch: int) -> LeftLog:
+    """Read the newest log; nothing, where a power cut came in between. epoch: of the owner
+    just before. StorageError, NewerFormatError."""
+    missing = -1
+    while True:
+        try:
+            newest = max(_epochs(files, catalogue), default=-1)
+            if newest == missing:
+                return LeftLog()
+            boot = boot_id(files) if newest >= 0 else ""
+            data = files.read(_path(catalogue, newest))
+        except FileNotFoundError:
+            missing = newest  # the next owner has it in its own by now
+            continue
+        except OSError as error:
+            raise storage_error(f"read the open transactions in {catalogue}", error) from error
+        break
+    return _left(folder_id, _path(catalogue, newest), data, boot, newest >= epoch)
+
+
+def _left(folder_id: str, path: str, data: bytes, boot: str, is_last: bool) -> LeftLog:
+    """is_last: nobody owned the folder behind the owner that wrote this."""
+    said = LeftLog()
+    found = said.transactions
     counts = False
     for row in _rows_of(folder_id, path, data):
         kind, number = row.get("row"), row.get("number", -1)
         if kind == "begun":
-            counts = row["boot"] != "" and row["boot"] == boot_id(files)
+            counts = row["boot"] != "" and row["boot"] == boot
+            said.held = dict(row["held"])
+        elif kind == "held":
+            said.held = dict(row["entries"])
         elif kind == "closed":
-            counts = True
+            counts = counts or is_last
+        elif kind == "damaged":
+            _tell_damaged(path)
+            return LeftLog()
         elif kind == "opened":
             found[number] = LeftTransaction(
                 number, row["timeout_ms"], row["opened_ms"], row["role"]
@@ -210,27 +260,53 @@ def read_left(
             found.pop(number, None)
         elif number in found and kind == "joined":
             found[number].topics[row["topic"]] = True
-        elif number in found:
+        elif number in found and kind == "acked":
             found[number].acks.append(row)
-    return found if counts else {}
+    return said if counts else LeftLog()
+
+
+def _tell_damaged(path: str) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").error(
+        "%s is damaged: the transactions of clients of a network that were open are aborted", path
+    )
 
 
 def forget_left(files: FileOperations, catalogue: str, epoch: int) -> None:
-    """Remove what the owner of an epoch left: the next one has it."""
+    """Remove what owners up to an epoch left: the next one has it."""
     with suppress(OSError):
-        files.unlink(_path(catalogue, epoch))
+        for each in _epochs(files, catalogue):
+            if each <= epoch:
+                files.unlink(_path(catalogue, each))
+
+
+def _epochs(files: FileOperations, catalogue: str) -> list[int]:
+    """The owners of which there is a log."""
+    numbers = (catalogue_file_number(TRANSACTIONS, name) for name in files.list(catalogue))
+    return [each for each in numbers if each >= 0]
 
 
 def boot_id(files: FileOperations) -> str:
-    """The name that the kernel has for this boot of the machine; "": it does not say."""
+    """The name that the kernel has for this boot of the machine; "": it does not say. OSError: it
+    could not be asked."""
     try:
         return files.read_at(_BOOT, 0, 64).decode("ascii").strip()
-    except (OSError, ValueError):
+    except (FileNotFoundError, PermissionError, ValueError):
         return ""
 
 
 def _path(catalogue: str, epoch: int) -> str:
     return f"{catalogue}/{catalogue_file_name(TRANSACTIONS, epoch)}"
+
+
+def _is_row(folder_id: str, path: str, data: bytes) -> bool:
+    """Whether a whole row is here; data: without its mark."""
+    try:
+        catalogue_file_decode(TRANSACTIONS, folder_id, path, _MARK + data)
+    except CatalogueError:
+        return False
+    return True
 
 
 def _rows_of(folder_id: str, path: str, data: bytes) -> Iterator[Row]:
@@ -244,6 +320,8 @@ def _rows_of(folder_id: str, path: str, data: bytes) -> Iterator[Row]:
         except NewerFormatError:
             raise
         except CatalogueError:
+            if any(_is_row(folder_id, path, each) for each in data[at + 1 :].split(_MARK)[1:]):
+                yield {"row": "damaged"}
             return
         yield row
         at = end
