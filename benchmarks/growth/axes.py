@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pulsarx
@@ -275,7 +276,7 @@ def consumers(count: int, folder: Path) -> Found:
             ]
             for _ in range(0, sent, AT_ONCE):
                 producer.send_many([PAYLOAD] * AT_ONCE, keys=names)
-            found[name] = timed(sent, lambda members=members: take_all(members, sent))  # type: ignore[misc]
+            found[name] = timed(sent, partial(take_all, members, sent))
             for each in members:
                 each.close()
     return found

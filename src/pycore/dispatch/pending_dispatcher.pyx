@@ -105,7 +105,8 @@ cdef void picked_free(PickedItems* self) noexcept:
 
 cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
     """PendingDispatcher.let_go without a call: every acknowledgement comes here."""
-    cdef PyObject* holder                # borrowed: counting it up and down took longer than all else
+    # Borrowed: counting it up and down took longer than all else.
+    cdef PyObject* holder
     if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and ack.state != PENDING_NACKED:
         return 0
     if ack.consumer >= PyList_GET_SIZE(self.receivers):

@@ -82,7 +82,7 @@ cdef class CommandOutput:
         return 0
 
     def let_go(self) -> None:
-        """What comes next may take long: keep nothing back until it is over."""
+        """Keep nothing back, as what comes next may take long."""
 
 
 cdef class SocketOutput(CommandOutput):
