@@ -14,7 +14,6 @@ from driver_process import HERE, program
 from killed_queries import ROLES
 from seeds import new_seed, scaled
 
-
 # The official client takes seconds to find a server again that was killed.
 SLOW = ("served-owner",)
 SIZED = [pytest.param(each, marks=[pytest.mark.long] if each in SLOW else []) for each in ROLES]
