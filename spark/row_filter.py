@@ -103,7 +103,7 @@ class RangeChoice:
             self.until_ms = until_ms if self.until_ms is None else min(self.until_ms, until_ms)
 
     def of(self, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
-        """The ranges of a plan, made with from_ms and until_ms, that may have such rows."""
+        """Choose among the ranges of a plan, which was made with from_ms and until_ms."""
         return [
             each
             for each in ranges

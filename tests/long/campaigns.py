@@ -71,7 +71,7 @@ CAMPAIGNS = (
     ),
     campaign(
         "query-kills", "queries and jobs as Spark runs them, without Java: all processes, killed",
-        "tests/spark/test_killed_queries.py", rounds=3, scale=10,
+        "tests/spark/test_killed_queries.py", "-m", "standard or long", rounds=3, scale=10,
     ),
     campaign(
         "spark-kills", "tasks, workers, executors, commits and drivers of Spark, killed",

@@ -12,7 +12,8 @@ again; each time more messages are published. Run as a program:
     frozen   a query stops at a step, and goes on when another  none
              one of its checkpoint has done all there is
     job      what a batch job consists of, each as above
-    served-  driver or task, into a cluster: deduplicate
+    served-  driver or task, into a cluster, with deduplicate; or
+             owner, which is the server then: at a line of a task
 
 The steps of a query are those of micro_batches. A line is one of PulsarX in Python; a file is a
 call of the system on files. The process kills itself there, with no word to anybody. It ends with 0
@@ -57,6 +58,7 @@ ROLES = (
     "job",
     "served-driver",
     "served-task",
+    "served-owner",
 )
 SERVED = "served-"
 PARTS = ("task", "commit", "driver")  # of a job
@@ -94,11 +96,13 @@ class Place:
 
 
 class Lines:
-    """Counts the lines of PulsarX that all threads of this process run; at one of them it dies."""
+    """Counts the lines of PulsarX that all threads of this process run; at one of them it dies, or
+    kills another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, kill: Callable[[], None] = kill_me) -> None:
         self.count = 0
         self._last = 0
+        self._kill = kill
 
     def begin(self, last: int) -> None:
         self.count, self._last = 0, last
@@ -114,7 +118,7 @@ class Lines:
         if event == "line":
             self.count += 1
             if self.count == self._last:
-                kill_me()
+                self._kill()
         return self._step
 
 
@@ -182,7 +186,15 @@ def answer_of(child: int, answer: int) -> Any:
 class Forks(Here):
     """Does the work of other processes in children. One of them dies, or this one."""
 
-    def __init__(self, role: str, place: Place | None, notes: Path) -> None:
+    def __init__(
+        self,
+        role: str,
+        place: Place | None,
+        notes: Path,
+        kill: Callable[[], None] = kill_me,
+    ) -> None:
+        """kill: what a task or a commit does at its place."""
+        self._kill = kill
         self._role = role
         self._place = place
         self._notes = notes
@@ -207,7 +219,7 @@ class Forks(Here):
             file_system.faults_remove()
             if self._role == "driver" and self._place is not None and self._place.turn:
                 control(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-            lines = Lines()
+            lines = Lines(self._kill)
             file_system.faults_install()
             if dying and self._place is not None:
                 dies_at(self._place, lines)
@@ -314,35 +326,63 @@ def wait_for_all() -> None:
 
 
 class Served:
-    """A process that serves a folder of its own as a cluster, until this one ends."""
+    """A process that serves a folder of its own as a cluster, until this one ends. When it is
+    killed another one takes its place, at the same ports."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._note = folder.parent / "server"
         told, tell = os.pipe()
         waits, self._lives = os.pipe()
         _private.add(self._lives)
         if not os.fork():
             try:
                 close_private(told)
-                self._serve(tell, waits)
+                self._keep(tell, waits)
             finally:
                 os._exit(0)
         os.close(tell)
         os.close(waits)
         with open(told) as file:
-            self.options: dict[str, str] = json.loads(file.read())
+            self.options: dict[str, str] = json.loads(file.readline())
 
-    def _serve(self, tell: int, waits: int) -> None:
+    def _keep(self, tell: int, waits: int) -> None:
+        ports = (0, 0)
+        while True:
+            answer, say = os.pipe()
+            child = os.fork()
+            if not child:
+                try:
+                    self._serve(ports, say, waits)
+                finally:
+                    os._exit(0)
+            os.close(say)
+            with open(answer) as file:
+                options, ports = json.loads(file.read())
+            self._note.write_text(str(child))
+            if tell >= 0:
+                os.write(tell, json.dumps(options).encode() + b"\n")
+                os.close(tell)
+                tell = -1
+            if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+                return
+
+    def _serve(self, ports: tuple[int, int], say: int, waits: int) -> None:
         with opened(self.folder) as client:
-            client.admin.namespaces.set_retention("public/default", -1, -1)
-            client.admin.topics.create_partitioned_topic("out", 2)
-            client.admin.topics.set_deduplication("out", True)
-            service = serve(client, port=0)
-            http = serve_http(client, port=0, broker_port=service.port)
-            with open(tell, "w") as file:
-                json.dump({"root": service.service_url, "adminUrl": http.url}, file)
+            if not ports[0]:
+                client.admin.namespaces.set_retention("public/default", -1, -1)
+                client.admin.topics.create_partitioned_topic("out", 2)
+                client.admin.topics.set_deduplication("out", True)
+            service = serve(client, port=ports[0])
+            http = serve_http(client, port=ports[1], broker_port=service.port)
+            options = {"root": service.service_url, "adminUrl": http.url}
+            with open(say, "w") as file:
+                json.dump([options, [service.port, http.port]], file)
             os.read(waits, 1)
             os._exit(0)
+
+    def kill(self) -> None:
+        os.kill(int(self._note.read_text()), signal.SIGKILL)
 
     def end(self) -> None:
         os.close(self._lives)
@@ -387,7 +427,7 @@ class Campaign:
             counts[operation] = max(counts.get(operation, 0), count)
         operations = [each for each, count in self._counts[role].items() if each and count]
         operation = ""
-        if operations and self.draw.random() < 0.5:
+        if operations and self.draw.random() < 0.5 and not (role == "owner" and self.served):
             operation = self.draw.choice(operations)
         number = self.draw.randint(1, self._counts[role][operation])
         return Place(number, operation, self.draw.randrange(2))
@@ -407,10 +447,11 @@ class Campaign:
         role = self.draw.choice(PARTS) if self.role == "job" else self.role
         place = self.place(role)
         numbers = self.more()
-        owner = Owner(self.folder) if role == "owner" or self.draw.random() < 0.5 else None
+        is_owned = role == "owner" and self.served is None
+        owner = Owner(self.folder) if is_owned or self.draw.random() < 0.5 else None
         if owner is not None:
             owner.ask("publish", numbers)
-            if role == "owner":
+            if is_owned:
                 owner.ask("dies", [place.number, place.operation])
         else:
             in_child(lambda: self._publish(numbers))
@@ -428,7 +469,7 @@ class Campaign:
             self.failures.append(str(error))
         died = died or (self.notes / "died").exists()
         if owner is not None:
-            if role == "owner":
+            if is_owned:
                 try:
                     owner.ask("note", str(self.notes / "owner"))
                 except Dead:
@@ -472,11 +513,18 @@ class Campaign:
         if role == "source" and place is not None:
             dies_at(place, lines)
         forks = Forks(role, place, self.notes)
+        if role == "owner" and self.served is not None:
+            forks = Forks("task", place, self.notes, self._kill_server)
         found = Query(self.checkpoint, *self.options(), processes=forks).run()
         sys.settrace(None)
         if role == "source":
             note_counts(self.notes / role, lines)
         return found
+
+    def _kill_server(self) -> None:
+        assert self.served is not None
+        (self.notes / "died").touch()
+        self.served.kill()
 
     def _job(self, role: str, place: Place | None) -> None:
         """The number of the round is the version: a run that failed comes again with its rows."""

@@ -14,8 +14,12 @@ from driver_process import HERE, program
 from killed_queries import ROLES
 from seeds import new_seed, scaled
 
+# The official client takes seconds to find a server again that was killed.
+SLOW = ("served-owner",)
+SIZED = [pytest.param(each, marks=[pytest.mark.long] if each in SLOW else []) for each in ROLES]
 
-@pytest.mark.parametrize("role", ROLES)
+
+@pytest.mark.parametrize("role", SIZED)
 def test_whatever_is_killed_each_message_is_there_once(tmp_path: Path, role: str) -> None:
     """Without Java: by the micro-batches that test_micro_batches compares with Spark's."""
     name = HERE / "killed_queries.py"
