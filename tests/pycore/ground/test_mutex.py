@@ -28,7 +28,7 @@ def no_switch_but_by_waiting() -> Iterator[None]:
 
 
 def let_others_run() -> None:
-    time.sleep(0.001)
+    threading.Event().wait(0.001)
 
 
 def test_two_threads_are_never_inside() -> None:
