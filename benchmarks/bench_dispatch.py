@@ -152,6 +152,21 @@ def bench_key_shared(measurement: Measurement, scratch: Path) -> None:
     compare(measurement, "dispatch_key_shared", scratch, Types.KeyShared, 16)
 
 
+def bench_key_shared_many(measurement: Measurement, scratch: Path) -> None:
+    with client_on(scratch / "many") as client:
+        pair = Pair(client, measurement.sizes, Types.KeyShared, 16, "batched")
+        pair.ratio(Consumers.one_by_one)  # finds what each consumer's share is
+        measurement.pairs(
+            "dispatch_key_shared_many",
+            lambda: pair.one.in_lists(pair.count),
+            lambda: pair.several.in_lists(pair.count),
+            before=pair.publish,
+            floor_count=pair.count,
+            path_count=pair.count,
+            names=("Exclusive", "KeyShared"),
+        )
+
+
 def bench_delayed(measurement: Measurement, scratch: Path) -> None:
     """The dispatcher knows them when their time comes: that they are due costs, and delivery."""
     number = measurement.sizes.delayed

@@ -11,7 +11,7 @@ from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_fi
 from pulsarx._core.entry_frame cimport ENTRY_MIXED_KEYS
 from pulsarx._core.key_order cimport (
     KEY_NONE, KeyState, key_order_clear, key_order_delivered, key_order_expect,
-    key_order_find, key_order_forget, key_order_free, key_order_init, key_order_is,
+    key_order_find, key_order_forget, key_order_free, key_order_guess, key_order_init, key_order_is,
     key_order_is_new, key_order_key,
     key_order_make_ready, key_order_may_pass, key_order_own, key_order_peek, key_order_returned,
     key_order_take, key_order_wait,
@@ -323,7 +323,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
             room = self.room(receiver)
             if room:
-                self.give_run(receiver, room, key_hash)
+                self.give_run(receiver, room, key_hash, <uint16_t>key)
                 if self.view is None:
                     return 0
                 message += self.view_index
@@ -519,8 +519,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             self.wakes = True
         return 0
 
-    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
-        cdef uint32_t key = key_order_find(&self.c_keys, key_hash)
+    cdef int key_given(self, uint32_t key_hash, uint16_t key_hint, uint32_t count) noexcept:
+        cdef uint32_t key = key_order_guess(&self.c_keys, key_hash, key_hint)
         for _ in range(count):
             key_order_delivered(&self.c_keys, key)
         return 0

@@ -105,8 +105,7 @@ cdef void picked_free(PickedItems* self) noexcept:
 
 cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
     """PendingDispatcher.let_go without a call: every acknowledgement comes here."""
-    # Borrowed: counting it up and down took longer than all else.
-    cdef PyObject* holder
+    cdef PyObject* holder                # borrowed: nothing here runs Python
     if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and ack.state != PENDING_NACKED:
         return 0
     if ack.consumer >= PyList_GET_SIZE(self.receivers):
@@ -658,7 +657,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
-        queue_for(self, receiver.index, ledger_id, message, ack, key_hash, 0, tag)
+        queue_for(self, receiver.index, ledger_id, message, ack, key_hash, ack.key_hint, tag)
         count_queued(self, receiver, 1)
         return 0
 

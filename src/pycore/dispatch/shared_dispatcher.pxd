@@ -66,8 +66,8 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int skip_far(self) except -1
     cdef bint give_due(self, EntrySink receiver) except -1
     cdef bint give_new(self, EntrySink receiver) except -1
-    cdef uint32_t give_run(self, EntrySink receiver, uint64_t room,
-                           uint32_t key_hash) except? 4294967295
+    cdef uint32_t give_run(self, EntrySink receiver, uint64_t room, uint32_t key_hash,
+                           uint16_t key_hint) except? 4294967295
     cdef void unqueue(self, EntryView view, uint64_t end, uint32_t tag) noexcept
     cdef bint is_unread(self, uint64_t ledger_id, uint64_t message) noexcept
     """Whether reading will come to a message, in its order."""
@@ -80,7 +80,7 @@ cdef class SharedDispatcher(PendingDispatcher):
     """The hash of the sticky key of a message whose frame was read again; False: it cannot be
     read."""
 
-    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
+    cdef int key_given(self, uint32_t key_hash, uint16_t key_hint, uint32_t count) noexcept
     """Key_Shared: so many messages of one key were queued with its owner."""
 
     cdef int restart(self) except -1

@@ -3,7 +3,7 @@
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport UINT32_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
@@ -47,7 +47,8 @@ cdef enum Tuning:
 
 
 cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint64_t room,
-                                uint32_t key_hash, uint64_t* message) except? 4294967295:
+                                uint32_t key_hash, uint16_t key_hint,
+                                uint64_t* message) except? 4294967295:
     """Note the view's messages from this one on as queued, as far as nobody dealt with them, with
     the last tag: how many, at most room; message: one behind them. What raises changes nothing."""
     cdef EntryView view = self.view
@@ -76,7 +77,7 @@ cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint6
             for at in range(count):
                 if ack[at].state == PENDING_NONE or ack[at].state == PENDING_COUNTED:
                     queue_for(self, receiver.index, ledger_id, message[0] + at, &ack[at], key_hash,
-                              0, tag)
+                              key_hint, tag)
                     given += 1
             message[0] += count
             continue
@@ -87,7 +88,7 @@ cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint6
                 self.unqueue(view, message[0], tag)
                 raise MemoryError("remember a delivered message: out of memory")
             if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
-                queue_for(self, receiver.index, ledger_id, message[0], ack, key_hash, 0, tag)
+                queue_for(self, receiver.index, ledger_id, message[0], ack, key_hash, key_hint, tag)
                 given += 1
         message[0] += 1
     return given
@@ -624,11 +625,11 @@ cdef class SharedDispatcher(PendingDispatcher):
                                                    receiver.takes_entries):
             return self.look_again()
         self.turn = receiver.index
-        self.give_run(receiver, self.room(receiver), 0)
+        self.give_run(receiver, self.room(receiver), 0, 0)
         return True
 
-    cdef uint32_t give_run(self, EntrySink receiver, uint64_t room,
-                           uint32_t key_hash) except? 4294967295:
+    cdef uint32_t give_run(self, EntrySink receiver, uint64_t room, uint32_t key_hash,
+                           uint16_t key_hint) except? 4294967295:
         """Give the receiver the view's next messages, as many as it has room for; how many."""
         cdef EntryView view = self.view
         cdef uint64_t message = view.first_message + self.view_index
@@ -646,7 +647,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             shared = entry_view_share(view, receiver.context)
         shared = receiver.view_to_queue(shared)
         self.last_tag += 1
-        given = queue_open(self, receiver, room, key_hash, &message)
+        given = queue_open(self, receiver, room, key_hash, key_hint, &message)
         count_queued(self, receiver, given)
         slice.first = self.view_index
         slice.at = self.view_at
@@ -657,7 +658,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.view = None
         if given:
             if self.has_keys:
-                self.key_given(key_hash, given)
+                self.key_given(key_hash, key_hint, given)
             if shared is view:
                 view.context = receiver.context      # nobody else has it
             Py_INCREF(shared)
@@ -685,7 +686,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             if ack != NULL and ack.state == PENDING_QUEUED and ack.tag == tag:
                 self.core.unread(view.ledger_id, message, ack)
 
-    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
+    cdef int key_given(self, uint32_t key_hash, uint16_t key_hint, uint32_t count) noexcept:
         return 0
 
     # Delivering again -----------------------------------------------------------------------------

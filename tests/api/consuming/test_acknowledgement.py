@@ -102,6 +102,36 @@ def test_acknowledge_many_takes_messages_and_ids_in_any_order(
     assert rest_after_reopening(open_client, client) == numbers(2, 8) + numbers(10, 20)
 
 
+@both_kinds
+def test_a_long_list_of_messages_with_gaps_and_ids_is_acknowledged_as_it_is(
+    open_client: OpenClient, publish: Kind
+) -> None:
+    """Messages are taken a thousand at a time."""
+    client = open_client()
+    consumer = earliest(client)
+    publish(client, 3000)
+    messages = drain(consumer)
+    kept = [number for number in range(3000) if number % 7 == 0 or 1020 < number < 1030]
+    given = [messages[number] for number in range(3000) if number not in set(kept)]
+    given[1500:1510] = [message.message_id() for message in given[1500:1510]]
+    consumer.acknowledge_many(given)
+    assert rest_after_reopening(open_client, client) == [b"%d" % number for number in kept]
+
+
+def test_what_stands_before_a_message_of_another_topic_is_acknowledged(
+    memory_client: pulsarx.Client,
+) -> None:
+    other = memory_client.subscribe("other", "s")
+    memory_client.create_producer("other").send(b"x")
+    consumer = earliest(memory_client)
+    publish_plain(memory_client, 6)
+    messages = drain(consumer)
+    with pytest.raises(errors.NotAllowedError, match="not of topic"):
+        consumer.acknowledge_many([messages[0], messages[2], other.receive(), messages[4]])
+    subscriptions = memory_client.admin.topics.stats("t")["subscriptions"]
+    assert subscriptions["s"]["msg_backlog"] == 4
+
+
 def test_acknowledging_twice_counts_once(memory_client: pulsarx.Client) -> None:
     consumer = earliest(memory_client)
     publish_plain(memory_client, 3)
