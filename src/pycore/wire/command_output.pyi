@@ -15,7 +15,7 @@ class CommandOutput:
         does."""
 
     def let_go(self) -> None:
-        """What comes next may take long: keep nothing back until it is over."""
+        """Keep nothing back while what comes next is done, which may take long."""
 
 class SocketOutput(CommandOutput):
     """Collects the commands for the other end of a socket, and sends them."""

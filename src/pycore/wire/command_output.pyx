@@ -84,7 +84,7 @@ cdef class CommandOutput:
         return 0
 
     def let_go(self) -> None:
-        """What comes next may take long: keep nothing back until it is over."""
+        """Keep nothing back while what comes next is done, which may take long."""
 
 
 cdef class SocketOutput(CommandOutput):
