@@ -102,7 +102,6 @@ cdef class EntryIntake(EntryAnswers):
     cdef bint answers_at_once            # what is stored is confirmed
     cdef uint64_t sequence_id            # of the SEND that is taken
     cdef EntryAnswer answer              # to it; None: it has none yet
-    cdef bint groups                     # what comes together may be stored together
     cdef EntryGroup group                # of SENDs that are taken and not stored yet, or None
     cdef int64_t group_last_id           # of its last message
     cdef readonly EntryPublisher publisher
@@ -113,8 +112,7 @@ cdef class EntryIntake(EntryAnswers):
     cdef ChunkedRate chunked             # of chunks; None: nobody asks for it
     cdef bint is_chunk                   # the entry that came last is one
     cdef bint is_part                    # and not the last one of its message
-    cdef bytes broken                    # uuid of a message of which a chunk was refused, or None
-    cdef object broken_by                # why
+    cdef tuple broken                    # uuid of a message with a refused chunk, and why; or None
     cdef bint is_shut                    # nothing is published any more; the publisher's mutex
     cdef int64_t last_id                 # of the last message of the entry that came last
     cdef list ids                        # of all its messages; None: no duplicates are told
@@ -140,8 +138,8 @@ cdef class EntryIntake(EntryAnswers):
         self.entry_size_max = entry_size_max
         self.decompressed_size_max = decompressed_size_max
         self.is_open = True
-        self.groups = isinstance(publisher, LedgerPublisher)
-        self.answers_at_once = self.groups and not publisher.confirms_later
+        self.answers_at_once = (
+            type(publisher) is LedgerPublisher and not publisher.confirms_later)
 
     # Over a connection ----------------------------------------------------------------------------
 
@@ -153,8 +151,7 @@ cdef class EntryIntake(EntryAnswers):
                 (<object>self).take(sequence_id, PyBytes_FromStringAndSize(
                     <const char*>entry, <Py_ssize_t>size))
                 return 0
-        elif size <= GROUPED_SIZE_MAX and self.groups and self.group_send(sequence_id, entry,
-                                                                          <uint32_t>size):
+        elif size <= GROUPED_SIZE_MAX and self.group_send(sequence_id, entry, <uint32_t>size):
             return 0
         else:
             self.store_group()
@@ -180,7 +177,8 @@ cdef class EntryIntake(EntryAnswers):
         which says what is wrong with it, if anything is."""
         cdef EntryFrame frame
         cdef EntryParts parts
-        if self.sequences is not None or self.publisher.checks or size > self.entry_size_max:
+        if self.sequences is not None or self.publisher.checks or size > self.entry_size_max or (
+                type(self.publisher) is not LedgerPublisher):
             return False
         try:
             entry_bytes_check(entry, size, &frame, &parts)
@@ -334,8 +332,8 @@ cdef class EntryIntake(EntryAnswers):
             self.publish_checked(entry, &frame, &parts, callback, transaction)
         except Exception as error:
             if self.is_part:
-                self.broken = parts.metadata.uuid[:parts.metadata.uuid_size]
-                self.broken_by = errors.again(error)
+                self.broken = (parts.metadata.uuid[:parts.metadata.uuid_size],
+                               errors.again(error))
             raise
         return 0
 
@@ -380,9 +378,9 @@ cdef class EntryIntake(EntryAnswers):
         if self.broken is None:
             return 0
         if parts.metadata.chunk_id > 0 and (
-                self.broken == parts.metadata.uuid[:parts.metadata.uuid_size]):
-            raise errors.again(self.broken_by)
-        self.broken = self.broken_by = None
+                self.broken[0] == parts.metadata.uuid[:parts.metadata.uuid_size]):
+            raise errors.again(self.broken[1])
+        self.broken = None
         return 0
 
     cdef int publish_entry(self, const uint8_t* entry, EntryFrame* frame, callback) except -1:

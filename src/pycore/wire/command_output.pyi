@@ -15,7 +15,7 @@ class CommandOutput:
         does."""
 
     def let_go(self) -> None:
-        """Keep nothing back, as what comes next may take long."""
+        """Keep nothing back while what comes next is done, which may take long."""
 
 class SocketOutput(CommandOutput):
     """Collects the commands for the other end of a socket, and sends them."""

@@ -82,7 +82,7 @@ cdef class CommandOutput:
         return 0
 
     def let_go(self) -> None:
-        """Keep nothing back, as what comes next may take long."""
+        """Keep nothing back while what comes next is done, which may take long."""
 
 
 cdef class SocketOutput(CommandOutput):
