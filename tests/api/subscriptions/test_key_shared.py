@@ -555,7 +555,7 @@ def test_a_refusal_costs_the_same_however_much_is_queued() -> None:
     assert min(ratios) < 4
 
 
-@pytest.mark.border(left_out="queues elsewhere are filled otherwise")
+@pytest.mark.border(left_out="whole batches")
 @pytest.mark.parametrize(("of_consumer", "of_subscription"), [(7, 0), (0, 13), (9, 12), (0, 0)])
 def test_no_message_of_a_batch_goes_beyond_a_limit(of_consumer: int, of_subscription: int) -> None:
     """What a consumer has room for is asked once for all messages of a batch."""
