@@ -84,7 +84,7 @@ def subscribed(
 
 
 def message_size(size: int, folder: Path) -> Found:
-    count = max(100, min(200_000, (128 << 20) // max(size, 100)))
+    count = max(100, min(200_000, (64 << 20) // max(size, 100)))
     at_once = max(1, min(AT_ONCE, (4 << 20) // size))
     payloads = [os.urandom(size) for _ in range(at_once)]
     found: Found = {}
@@ -159,7 +159,20 @@ def take_all(consumers: list[pulsarx.Consumer], count: int) -> None:
 # What there is ------------------------------------------------------------------------------------
 
 
+def may_open(count: int) -> bool:
+    """Whether this process, and those that it starts, may open so many files at a time."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(count, hard), max(count, hard)))
+    except (OSError, ValueError):  # nobody but root may have more
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard >= count
+    return True
+
+
 def topics(count: int, folder: Path) -> Found:
+    if not may_open(count + 200):  # each has an open ledger
+        return {}
     names = [f"t{each}" for each in range(count)]
     found: Found = {}
     with opened(folder) as client:
@@ -195,7 +208,10 @@ def subscriptions(count: int, folder: Path) -> Found:
         producer = client.create_producer("t")
         before = memory()
         consumers = [subscribed(client, "t", f"s{each}") for each in range(count)]
-        found = {"memory B": (memory() - before) / count}
+        found = {"the first message ns": timed(1, lambda: producer.send(PAYLOAD))}
+        for each in consumers:
+            drain(each, 1)
+        found["memory B"] = (memory() - before) / count
         found["publish ns"] = timed(sent, lambda: publish(producer, sent))
         found["consume ns"] = timed(sent * count, lambda: [drain(each, sent) for each in consumers])
     return found
@@ -206,6 +222,7 @@ def backlog(count: int, folder: Path) -> Found:
     with opened(folder) as client:
         producer = client.create_producer("t")
         subscribed(client, "t").close()
+        producer.send(PAYLOAD)
         publish(producer, count - measured)
         found = {"publish ns": timed(measured, lambda: publish(producer, measured))}
     with contextlib.ExitStack() as stack:
@@ -224,7 +241,10 @@ def backlog(count: int, folder: Path) -> Found:
 
 
 def holes(count: int, folder: Path) -> Found:
-    with opened(folder) as client:
+    unlimited = pulsarx.BrokerOptions(
+        max_unacked_messages_per_consumer=0, max_unacked_messages_per_subscription=0
+    )
+    with opened(folder, broker_options=unlimited) as client:
         producer = client.create_producer("t")
         consumer = subscribed(client, "t", consumer_type=ConsumerType.Shared)
         publish(producer, 2 * count)
@@ -355,13 +375,12 @@ def processes(count: int, folder: Path) -> Found:
 
 
 def connections(count: int, folder: Path) -> Found:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + 200)), hard))
+    if not may_open(count + 200):
+        return {}
     served = str(HERE.parent / "served_folder.py")
     with subprocess.Popen(
         [sys.executable, served, str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard)),
     ) as server:  # fmt: skip
         assert server.stdout is not None
         url = server.stdout.readline().strip()
@@ -421,12 +440,15 @@ AXES = (
         "message costs.", (16, 100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 5 << 20), message_size,
     ),
     Axis(
-        "topics", "topics of a folder", "A message costs the same. Opening the folder reads what "
-        "exists, so it takes longer.", (1, 10, 100, 1000, 10_000, 100_000), topics,
+        "topics", "topics of a folder", "Up to some hundreds a message costs the same; "
+        "with more, the caches of the processor miss. Opening the folder reads what exists, so "
+        "it takes longer.", (1, 10, 100, 1000, 10_000, 100_000), topics,
+        large=100_000,
     ),
     Axis(
         "subscriptions", "subscriptions of one topic", "Publishing costs the same: messages are "
-        "stored once. Each subscription reads for itself.", (1, 10, 100, 1000), subscriptions,
+        "stored once. Each subscription reads for itself. The first message of a topic makes the "
+        "cursor of each.", (1, 10, 100, 1000), subscriptions,
     ),
     Axis(
         "consumers", "consumers of one subscription, in one thread", "A message costs the same; "
@@ -455,7 +477,7 @@ AXES = (
         "others are connected.", (1, 10, 100, 1000, 5000), connections,
     ),
     Axis(
-        "holes", "holes in what is acknowledged", "A bit of memory a message; what is closed and "
-        "opened is written and read whole.", (1000, 10_000, 100_000, 1_000_000), holes,
+        "holes", "holes in what is acknowledged", "Acknowledging and consuming cost the same; "
+        "closing and opening write and read what there is, some bytes of memory a hole.", (1000, 10_000, 100_000, 1_000_000), holes,
     ),
 )  # fmt: skip

@@ -52,7 +52,9 @@ def measured(axis: Axis, rounds: int, *, large: bool) -> dict[str, Any]:
                 print(f"{axis.name} {point}: left out, the disk has no room", file=sys.stderr)
                 continue
             took = run_fresh("-m", "growth.run", "--child", axis.name, "--point", str(point))
-            print(axis.name, point, {each: round(value) for each, value in took.items()})
+            print(
+                axis.name, point, {each: round(value) for each, value in took.items()}, flush=True
+            )
             for what, value in took.items():
                 found.setdefault(what, {}).setdefault(str(point), []).append(value)
     return found
@@ -74,9 +76,9 @@ def main() -> int:
     for axis in AXES:
         if axis.name in chosen:
             known["axes"][axis.name] = measured(axis, given.rounds, large=given.large)
-    known["machine"] = described()
-    known["date"] = datetime.date.today().isoformat()
-    FIGURES.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+            known["machine"] = described()
+            known["date"] = datetime.date.today().isoformat()
+            FIGURES.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
