@@ -478,6 +478,7 @@ AXES = (
     ),
     Axis(
         "holes", "holes in what is acknowledged", "Acknowledging and consuming cost the same; "
-        "closing and opening write and read what there is, some bytes of memory a hole.", (1000, 10_000, 100_000, 1_000_000), holes,
+        "closing and opening write and read what there is, some bytes of memory a hole.",
+        (1000, 10_000, 100_000, 1_000_000), holes,
     ),
 )  # fmt: skip
