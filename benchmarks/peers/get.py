@@ -85,7 +85,8 @@ def redis_server() -> tuple[str, dict[str, str]]:
     if not program.exists():
         raise Missing("no redis-server")
     if not server.exists():
-        server.symlink_to(program)
+        server.unlink(missing_ok=True)  # of a folder that was moved
+        server.symlink_to(Path("usr", "bin", program.name))
     libraries = sorted({str(path.parent) for path in (BUILD / "redis").rglob("*.so.*")})
     return str(server), os.environ | {"LD_LIBRARY_PATH": ":".join(libraries)}
 
