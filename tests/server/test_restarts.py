@@ -16,6 +16,7 @@ from transacting import begin, end, opened_producer, seen, send
 
 import pulsarx
 from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx.admin import Admin
 from pulsarx.broker.transactions.coordinator import TransactionCoordinator
 from pulsarx.clock import ManualClock
 from pulsarx.testing import fault_plan, inspect
@@ -571,4 +572,23 @@ def test_nothing_is_left_when_all_have_ended(start: Callable[..., Broker]) -> No
     assert log.stat().st_size < 1 << 16
     two = one.restarted(killed=False)
     assert not list(one.folder.glob("catalogue/*.transactions"))
+    two.close()
+
+
+def test_a_request_between_two_brokers_leaves_it_open(
+    start: Callable[..., Broker], killed: bool
+) -> None:
+    """Whoever has the folder for one request goes on with it, too, and leaves it to the next."""
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"plain"), None, 2)
+    folder = one.gone(killed=killed)
+    for name in ("x", "y"):
+        Admin.at(str(folder)).topics.create_partitioned_topic(name, 1)
+    two = Broker(folder)
+    assert seen(two.client) == []
+    assert end(two.peer, number, COMMIT) is None
+    assert seen(two.client) == [b"a", b"plain"]
     two.close()
