@@ -102,6 +102,7 @@ def test_acknowledge_many_takes_messages_and_ids_in_any_order(
     assert rest_after_reopening(open_client, client) == numbers(2, 8) + numbers(10, 20)
 
 
+@pytest.mark.border(left_out="more than is pending at most", of="plain")
 @both_kinds
 def test_a_long_list_of_messages_with_gaps_and_ids_is_acknowledged_as_it_is(
     open_client: OpenClient, publish: Kind
@@ -118,6 +119,7 @@ def test_a_long_list_of_messages_with_gaps_and_ids_is_acknowledged_as_it_is(
     assert rest_after_reopening(open_client, client) == [b"%d" % number for number in kept]
 
 
+@pytest.mark.border(left_out="several topics")
 def test_what_stands_before_a_message_of_another_topic_is_acknowledged(
     memory_client: pulsarx.Client,
 ) -> None:
