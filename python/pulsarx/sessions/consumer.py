@@ -40,12 +40,12 @@ class SessionConsumer(EntryConsumer):
         self.subscription = subscription
         self.to_close: bool = False  # the subscription was moved
         self.has_sought = False  # by its client
-        self.wake = _nothing
+        self.wake: Callable[[], object] = _nothing
 
     def begin(self, epoch: int, wake: Callable[[], object], connection: object) -> None:
         """Call wake() whenever there may be something to send. connection: the same object for all
         of one."""
-        self.epoch = epoch
+        self.epoch: int = epoch
         self.wake = wake
         self.connection: object = connection
         self.watch(self.due)
@@ -86,7 +86,7 @@ class SessionConsumer(EntryConsumer):
         """The subscription is moved, or was not after all: whether what was sent is not
         acknowledged any more. In any thread."""
         with self.acknowledging:
-            self.is_behind = is_behind or self.to_close
+            self.is_behind: bool = is_behind or self.to_close
 
     @property
     def ledger(self) -> LedgerList | CompactedView:

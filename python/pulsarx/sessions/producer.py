@@ -130,7 +130,7 @@ class SessionProducer(EntryIntake):
         if self._late or self._is_dropping or self._waits():
             self._late = self._late or deque()
             self._late.append((entry, answer, self._expires_ms, transaction))
-            self.is_gated = True
+            self.is_gated: bool = True
             self.go_on()
             return
         self._publish(entry, answer, transaction)
@@ -242,7 +242,7 @@ class SessionProducer(EntryIntake):
     def shut(self) -> None:
         """Return when everything that was sent is answered; refuse what comes now. Called by the
         broker too, when it closes or the topic is deleted."""
-        self.is_open = False
+        self.is_open: bool = False
         try:
             super().shut()
         finally:

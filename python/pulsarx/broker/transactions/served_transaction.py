@@ -23,7 +23,8 @@ class ServedTransaction(BrokerTransaction):
         """role: that opened it; None: clients are not asked who they are."""
         super().__init__(runtime, number, timeout_ms)
         self.role = role
-        self.goes_on = runtime.directory.ends_path is not None  # memory is gone with its owner
+        # Memory is gone with its owner.
+        self.goes_on: bool = runtime.directory.ends_path is not None
 
     def lose(self, why: str) -> None:
         """Note that a part of it is lost, so that neither this owner nor the next one commits
