@@ -35,7 +35,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -452,7 +452,8 @@ class Campaign:
         if owner is not None:
             owner.ask("publish", numbers)
             if is_owned:
-                owner.ask("dies", [place.number, place.operation])
+                with suppress(Dead):  # before it could answer: its own threads go on meanwhile
+                    owner.ask("dies", [place.number, place.operation])
         else:
             in_child(lambda: self._publish(numbers))
         work = self._job if self.role == "job" else self._query
