@@ -15,15 +15,14 @@ import os
 import random
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
 
+from killed_sessions import run_history
 from peer import Peer, serving
 
 import pulsarx
@@ -46,7 +45,6 @@ KILLED_AT = ("write", "flush", "allocate", "link", "rename", "flush_directory", 
 OPEN_MAX = 3
 HOUR_MS = 3_600_000
 NOT_FOUND = 24
-WRONG, CLOSED = 3, 0  # how a session ends that was not killed
 MAYBE, THERE, GONE = "maybe", "there", "gone"
 
 
@@ -540,36 +538,5 @@ BUGS: dict[str, Callable[[], None]] = {
 }  # fmt: skip
 
 
-def run_session(folder: Path, seed: int, number: int, steps: int, durability: str) -> int:
-    """In a process of its own. How it ended; negative: by a signal."""
-    child = os.fork()
-    if child == 0:
-        status = WRONG
-        try:
-            Session(folder, seed, number, durability).run(steps)
-            status = CLOSED
-        except BaseException:
-            traceback.print_exc()
-            sys.stderr.flush()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def main() -> None:
-    folder, seed, sessions, steps, durability, *bug = sys.argv[1:]
-    if bug:
-        BUGS[bug[0]]()
-    kills = 0
-    for number in range(int(sessions)):
-        ended = run_session(Path(folder), int(seed), number, int(steps), durability)
-        kills += ended == -signal.SIGKILL
-        if ended not in (CLOSED, -signal.SIGKILL):
-            print(f"seed {seed}, session {number}, {durability}: {ended}")
-            sys.exit(1)
-    print(f"{sessions} sessions, {kills} killed")
-
-
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):
-        main()
+    run_history(Session, BUGS)
