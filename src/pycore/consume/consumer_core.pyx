@@ -705,7 +705,12 @@ cdef class ConsumerCore(AckTaker):
                     break
         finally:
             mutex_unlock(&self.core.mutex)
-            self.after()
+            try:
+                # First: those in front of one that fails are recorded, and to be flushed.
+                if not self.flush.armed and tracker.c_dirty:
+                    self.flush.arm()
+            finally:
+                self.after()
         if (status != STATUS_OK or not self.flush.armed or has_crossed(tracker)) and (
                 self.settle(status, ledger_id, first)):
             self.record(ledger_id, first, count)
