@@ -592,3 +592,18 @@ def test_a_request_between_two_brokers_leaves_it_open(
     assert end(two.peer, number, COMMIT) is None
     assert seen(two.client) == [b"a", b"plain"]
     two.close()
+
+
+def test_a_topic_is_terminated_while_it_goes_on(start: Callable[..., Broker], killed: bool) -> None:
+    one = start()
+    opened_producer(one.peer)
+    number = begin(one.peer)
+    send(one.peer, entry(b"a"), number, 1)
+    send(one.peer, entry(b"plain"), None, 2)
+    two = one.restarted(killed=killed)
+    two.client.admin.topics.terminate("t")
+    assert seen(two.client) == []
+    three = two.restarted(killed=killed)
+    assert end(three.peer, number, COMMIT) is None
+    assert seen(three.client) == [b"a", b"plain"]
+    three.close()
