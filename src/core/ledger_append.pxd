@@ -80,7 +80,8 @@ cdef int ledger_append_group(LedgerAppend* self, EntryFrame* frames, uint32_t co
 room: of size bytes; in it lies each entry behind ENTRY_FRAME_SIZE bytes and in front of zeros up to
 entry_frame_span. offset: of the last one.
 LEDGER_FULL: a limit is reached or there is no prepared space for all of them; nothing was written,
-and they may be stored one by one. Any other failure, IO too: none of them is stored.
+and they may be stored one by one. TORN: what lies there cannot be cleared, so recovery may find
+some, though they are refused. Any other failure, IO too: none of them is stored.
 """
 
 cdef void ledger_append_tell_others(LedgerAppend* self) noexcept nogil

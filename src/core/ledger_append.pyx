@@ -318,6 +318,7 @@ cdef int group_locked(LedgerAppend* self, EntryFrame* frames, uint32_t count, ui
     cdef uint64_t message_count = self.message_count
     cdef uint32_t number
     cdef EntryFrame* frame
+    cdef bint may_lie_there = False
     cdef int error
     if atomic_load_u32(&self.state) != LEDGER_OPEN:
         return append_refusal(self)
@@ -341,11 +342,12 @@ cdef int group_locked(LedgerAppend* self, EntryFrame* frames, uint32_t count, ui
         # See append_locked.
         memset(nothing, 0, ENTRY_FRAME_SIZE)
         for number in range(count):
-            file_write(self.fd, nothing, ENTRY_FRAME_SIZE, begin + at)
+            if file_write(self.fd, nothing, ENTRY_FRAME_SIZE, begin + at):
+                may_lie_there = True
             at += entry_frame_span(frames[number].entry_size)
         ledger_note_error(self, error)
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
-        return status_of(error)
+        return STATUS_TORN if may_lie_there else status_of(error)
     for number in range(count):
         offset[0] = begin + at
         at += entry_frame_span(frames[number].entry_size)

@@ -318,6 +318,20 @@ def test_of_a_group_whose_write_failed_nothing_is_found(kind):
     give_up()
 
 
+def test_a_group_that_cannot_be_cleared_may_lie_there():
+    cdef EntryFrame frames[8]
+    cdef uint64_t offset = 0
+    assert create(False) == STATUS_OK
+    assert ledger_append_prepare(&LEDGER, 1 << 16) == STATUS_OK
+    file_faults_install()
+    assert file_faults_add(FILE_OP_WRITE, FAULT_LATE_ERROR, 1, False, EIO) == STATUS_OK
+    assert file_faults_add(FILE_OP_WRITE, FAULT_ERROR, 2, False, EIO) == STATUS_OK
+    assert append_group(8, frames, &offset) == STATUS_TORN
+    file_faults_remove()
+    assert (LEDGER.state, LEDGER.entry_count) == (LEDGER_FENCED, 0)
+    give_up()
+
+
 def test_a_header_block_survives_losing_either_copy():
     check_header_block(False)
 

@@ -188,6 +188,18 @@ def test_a_write_that_fails_loses_and_doubles_nothing(durable: Peer, how: str) -
     assert stored(client_of(durable)) == [b"%d" % at for at in (0, *kept)]
 
 
+def test_what_may_be_found_all_the_same_is_not_stored_once_more(durable: Peer) -> None:
+    told_of(durable, send(0, b"0"))
+    with fault_plan() as plan:
+        plan.fail("write", late=True)
+        plan.fail("write", call=2)  # which clears it
+        told = told_of(durable, b"".join(send(at, b"%d" % at) for at in range(1, 50)))
+    assert [each[1]["sequence_id"] for each in told] == [*range(1, 50)]
+    assert set(names(told)) == {"SEND_ERROR"}
+    assert names(told_of(durable, send(50, b"50"))) == ["SEND_RECEIPT"]
+    assert stored(client_of(durable)) == [b"0", b"50"]
+
+
 def test_where_there_is_no_room_each_is_told(durable: Peer) -> None:
     told_of(durable, send(0))
     with fault_plan() as plan:

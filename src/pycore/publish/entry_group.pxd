@@ -17,8 +17,8 @@ cdef class EntryGroup:
     cdef uint32_t count
     cdef uint64_t size                   # of what is in the room
     cdef uint8_t* room                   # owned; as ledger_append_group has it
+    cdef bint is_stored                  # or may be: they are not to be stored once more
     # Once they are stored:
-    cdef bint is_stored
     cdef uint64_t ledger_id
     cdef uint32_t answered               # the first so many of them are, or will be
 

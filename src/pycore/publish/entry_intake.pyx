@@ -243,6 +243,7 @@ cdef class EntryIntake(EntryAnswers):
         cdef list pending = None
         cdef EntryAnswer answer
         cdef uint32_t number
+        cdef uint32_t expected = 0       # answers, that are in flight
         if not self.answers_at_once:
             pending = []
         try:
@@ -250,13 +251,12 @@ cdef class EntryIntake(EntryAnswers):
                 for number in range(group.count):    # first: what is stored must be answered
                     answer = self.expected(group.sequence_ids[number],
                                                    group.frames[number].entry_size)
+                    expected += 1
                     pending.append((Receipt.__new__(Receipt), [0, answer]))
             publisher.publish_group(group, pending)
         finally:
-            if pending is not None:
-                for number in range(group.answered, <uint32_t>len(pending)):
-                    answer = pending[number][1][1]
-                    self.land(answer.size)   # it gets another one
+            for number in range(group.answered, expected):
+                self.land(group.frames[number].entry_size)   # it gets another one
         if not group.is_stored:
             return False
         publisher.published_sequence_id = self.group_last_id

@@ -20,7 +20,7 @@ from pulsarx._core.ledger_state cimport (
 )
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_NO_SPACE, STATUS_OK,
-    STATUS_POISONED,
+    STATUS_POISONED, STATUS_TORN,
 )
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
@@ -383,6 +383,11 @@ cdef class LedgerPublisher(EntryPublisher):
         else:
             status = ledger_append_group(&writer.c_ledger, group.frames, group.count, group.room,
                                          group.size, &offset)
+        if status == STATUS_TORN:
+            # Stored once more, they could be found twice.
+            group.is_stored = True
+            raise_status(STATUS_IO, ledger_error(&writer.c_ledger),
+                         f"store {group.count} entries of {self.topic_name}")
         if status != STATUS_OK:
             return None                  # one by one it is done, or said why it cannot be
         group.is_stored = True
