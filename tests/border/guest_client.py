@@ -74,6 +74,11 @@ class BesideTopic(ReadOnlyTopic):
         self.members = WeakList()
         self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
 
+    @property
+    def is_gone(self) -> bool:
+        self.broker.refresh()  # the client's followers are the owner's, which are told at once
+        return super().is_gone
+
     def take_back(self, subscription: Any) -> None:
         subscription.take_back()
 

@@ -13,9 +13,11 @@ from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
+from pulsarx._pycore.ground.owner_link import CLOSED
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.processes.guest import partitions as guest_partitions
 from pulsarx.processes.guest import topics as guest_topics
+from pulsarx.processes.guest.subscription import GuestSubscription
 
 PATIENCE = 60
 
@@ -218,3 +220,59 @@ def types_in(value: object) -> object:
     if isinstance(value, list):
         return [types_in(each) for each in value]
     return tuple(map(types_in, value)) if isinstance(value, tuple) else type(value)
+
+
+def test_a_topic_that_is_made_anew_before_its_consumer_is_closed_is_received_from(
+    folder: Path, owner: SharingProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the owner commits is seen by others before it has closed the consumers."""
+    told, held = GuestSubscription.told, []
+
+    def hold(self: GuestSubscription, kind: str, values: dict[str, Any], data: bytes) -> None:
+        if values["kind"] == CLOSED:
+            held.append((self, kind, values, data))
+        else:
+            told(self, kind, values, data)
+
+    owner.run("client.create_producer('p-1').send(b'1') and None")
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe(
+            re.compile("p-.*"), "s", initial_position=InitialPosition.Earliest
+        )
+        first = consumer.receive(PATIENCE * 1000)
+        monkeypatch.setattr(GuestSubscription, "told", hold)
+        owner.run("client.admin.topics.delete('p-1', force=True)")
+        owner.run("client.create_producer('p-1').send(b'2') and None")
+        second = consumer.receive(PATIENCE * 1000)
+        assert (first.data(), second.data()) == (b"1", b"2")
+        wait_until(lambda: bool(held))
+        for each in held:
+            told(*each)
+        owner.run("client.create_producer('p-1').send(b'3') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"3"
+
+
+def test_a_topic_that_keeps_nothing_and_is_made_anew_at_once_is_received_from(
+    folder: Path, owner: SharingProcess
+) -> None:
+    topic = "non-persistent://public/default/p-1"
+    owner.run(f"producer = client.create_producer({topic!r})")
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe(
+            re.compile("non-persistent://public/default/p-.*"),
+            "s",
+            regex_subscription_mode=pulsarx.RegexSubscriptionMode.AllTopics,
+        )
+        owner.run("producer.send(b'1') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"1"
+        owner.run("producer.close()")
+        owner.run(
+            f"client.admin.topics.delete({topic!r}, force=True)\n"
+            f"producer = client.create_producer({topic!r})"
+        )
+
+        def receives() -> bool:  # what is sent before is not kept
+            owner.run("producer.send(b'2') and None")
+            return bool(consumer.receive_many(1, timeout_millis=100))
+
+        wait_until(receives)

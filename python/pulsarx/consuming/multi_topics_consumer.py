@@ -64,15 +64,16 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
             self.add(member, priority)
 
     def drop_topic(self, name: TopicName) -> bool:
-        """Receive from a topic no more that was deleted, or from its partitions; their consumers
-        are closed. Whether it receives from another topic that has the name by now. A call of the
-        control plane."""
+        """Receive from a topic no more if it was deleted, or from its partitions. Whether it
+        receives from one of that name that is there. A call of the control plane."""
         with self._growing:
             self.followers = [
                 each for each in self.followers if each.follows() != name or not each.is_over
             ]
             members = self._members_of(name)
             for member in members:
+                if member.is_open and member.is_of_deleted_topic:
+                    attempt(member.close_with_client)  # before its owner says that it is closed
                 if not member.is_open:
                     self.drop(member)
             return any(each.is_open for each in members)

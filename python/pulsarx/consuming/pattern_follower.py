@@ -37,9 +37,9 @@ class PatternFollower:
         period_seconds: int,
     ) -> None:
         """attach_all: called with topics and whether they came after the consumer did; answers the
-        names of those that went since they were found. drop: called with a topic that is deleted,
-        whose consumers are closed; answers whether the consumer has another one of that name by
-        now. period_seconds: how soon a topic is tried again that could not be attached."""
+        names of those that went since they were found. drop: called with a topic that may be
+        deleted; answers whether the consumer has one of that name that is not. period_seconds:
+        how soon a topic is tried again that could not be attached."""
         self._pattern = pattern
         self._broker = broker
         self._attach_all = attach_all
@@ -73,7 +73,8 @@ class PatternFollower:
             return
         try:
             with self._lock:
-                if name not in self._attached:
+                # It may have been deleted and made anew between two looks at another process.
+                if name not in self._attached or not self._drop(name):
                     within(self._timeout_seconds, self._attach, [name], True)
         except Exception:
             log_exception(

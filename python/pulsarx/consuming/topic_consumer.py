@@ -44,6 +44,12 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
         name: str = self.dispatcher.topic_name
         return name
 
+    @property
+    def is_of_deleted_topic(self) -> bool:
+        """Whether its topic was deleted. Beside another process that may be known before its
+        consumers are closed."""
+        return bool(self._subscription.topic.is_gone)
+
     def redeliver_unacknowledged_messages(self) -> None:
         self.redeliver_unacknowledged()
 

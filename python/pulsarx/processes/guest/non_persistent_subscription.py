@@ -194,6 +194,7 @@ class GuestNonPersistentSubscription(AttachedConsumer):
             self.dispatcher.became(bool(values["is_active"]))
         elif name == "CLOSE_CONSUMER":
             self._shut()  # the topic was deleted
+            self.topic.host.topics.was_closed(self.topic.name)
 
     def lost(self, _: Exception) -> None:
         """The connection has ended: `resume` or `end` follows."""

@@ -54,6 +54,13 @@ class GuestTopics:
             self._is_to_look = True
             self._post()
 
+    def was_closed(self, name: str) -> None:
+        """The owner has closed a consumer of a non-persistent topic, as when it is deleted: another
+        one may have its name by now. In the thread that reads the connection."""
+        with self._lock:
+            self._known.discard((name, 0))
+        self._heard()
+
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) and deleted(name) about each topic that comes and goes, as
         long as it lives."""
