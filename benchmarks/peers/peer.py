@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 BATCH, BATCH_BYTES = 1000, 1 << 20
@@ -91,6 +92,11 @@ class Talker:
     def receive(self) -> bytes:
         """Wait for a message, and acknowledge it."""
         raise NotImplementedError
+
+    def turn(self) -> AbstractContextManager[object]:
+        """What is in force while messages go to and fro, where others take turns in this
+        process."""
+        return nullcontext()
 
     def close(self) -> None:
         pass

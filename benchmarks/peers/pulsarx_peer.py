@@ -115,3 +115,23 @@ class Talk(Talker):
         if self.owns:
             type(self).shared = None
             self.client.close()
+
+
+class Awake(Talk):
+    """Both ends keep a core busy while they wait."""
+
+    name = "PulsarX polled"
+    between = ("processes",)
+
+    def __init__(self, address: str, speaks_first: bool) -> None:
+        super().__init__(address, speaks_first)
+        self.address = address
+        self.awake = None if speaks_first else self.turn()
+
+    def turn(self) -> pulsarx.Client:
+        return pulsarx.Client(self.address, enable_busy_wait=True)
+
+    def close(self) -> None:
+        if self.awake is not None:
+            self.awake.close()
+        super().close()

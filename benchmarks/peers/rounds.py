@@ -64,7 +64,8 @@ PEERS = (
 REAL_PULSAR = "pulsar_client_peer:RealPulsar"
 REAL_TALK = "pulsar_client_peer:RealTalk"
 TALKERS = (
-    "pulsarx_peer:Talk", "bound:ThreadQueues", "bound:UnixSocket", "bound:TcpSocket",
+    "pulsarx_peer:Talk", "pulsarx_peer:Awake",
+    "bound:ThreadQueues", "bound:UnixSocket", "bound:TcpSocket",
     "iceoryx2_peer:Talk", "iceoryx2_peer:Polling", "chronicle_peer:Conversation",
     "pulsar_client_peer:Talk", "redis_peer:Talk", "nats_peer:Talk",
 )  # fmt: skip
@@ -271,11 +272,12 @@ class Conversation:
             self.process.stdin.flush()
         payload, taken = bytes(100), []
         send, receive = self.first.send, self.first.receive
-        for _ in range(count):
-            began = time.perf_counter()
-            send(payload)
-            receive()
-            taken.append(time.perf_counter() - began)
+        with self.first.turn():
+            for _ in range(count):
+                began = time.perf_counter()
+                send(payload)
+                receive()
+                taken.append(time.perf_counter() - began)
         if thread is not None:
             thread.join()
         return statistics.median(taken)

@@ -43,6 +43,7 @@ INSTEAD = {
 }
 SIZES = {"100": "100 B", "1024": "1 KiB", "10240": "10 KiB"}
 OURS = {IN_PROCESS: "PulsarX", OVER_TCP: "PulsarX, served", RAW: "PulsarX, served, raw"}
+POLLED = "PulsarX polled"
 BUSY = 1.0  # load of a machine that others use
 BESIDES = {OVER_TCP: ("PulsarX", "checksum + pwrite in C")}
 BOUNDS = ("checksum + pwrite in C", "an empty call for each")
@@ -99,9 +100,12 @@ class Figures:
 
     def hand_over(self, between: str, peer: str) -> Ratio | None:
         row = self.found["hand-over"][between]
-        return _ratio(row[self.talker(between)], row[peer])
+        return _ratio(row[self.talker(between, peer)], row[peer])
 
-    def talker(self, between: str) -> str:
+    def talker(self, between: str, peer: str = "") -> str:
+        """Ours; beside one that polls the one that does."""
+        if " polled" in peer and POLLED in self.found["hand-over"][between]:
+            return POLLED
         return "PulsarX, served" if between == OVER_TCP else "PulsarX"
 
     def peers(self, place: str) -> list[str]:
@@ -137,13 +141,13 @@ def works_table(figures: Figures, place: str, mode: str) -> list[str]:
 def hand_over_table(figures: Figures) -> list[str]:
     lines = ["| between | beside | ratio | PulsarX | it |", "|---" * 5 + "|"]
     for between, row in figures.found["hand-over"].items():
-        ours = figures.talker(between)
-        if ours not in row:
+        if figures.talker(between) not in row:
             continue
-        own = time_text(statistics.median(row[ours]))
         for peer in row:
+            ours = figures.talker(between, peer)
             ratio = figures.hand_over(between, peer)
-            if peer != ours and ratio is not None:
+            if not peer.startswith("PulsarX") and ratio is not None:
+                own = time_text(statistics.median(row[ours]))
                 theirs = time_text(statistics.median(row[peer]))
                 lines.append(f"| {between} | {peer} | {ratio.text} | {own} | {theirs} |")
     return lines
@@ -222,13 +226,17 @@ def summary(figures: Figures) -> list[str]:
         for peer, ratios in sorted(behind.items(), key=lambda item: -len(item[1]))
     ]
     text += " Ahead of it are " + ", ".join(others) + "." if others else ""
-    floor = "iceoryx2 with events, nothing stored"
     row = figures.found["hand-over"].get("processes", {})
-    if floor in row and "PulsarX" in row:
-        ratio = _ratio(row[floor], row["PulsarX"])
-        assert ratio is not None
-        text += f" From one process to another a message takes {number(ratio.median)} times as"
-        text += " long as by iceoryx2, which stores nothing."
+    pairs = (("iceoryx2 with events", "PulsarX"), ("iceoryx2 polled", POLLED))
+    ratios = [
+        _ratio(row[f"{floor}, nothing stored"], row[ours])
+        for floor, ours in pairs
+        if ours in row and f"{floor}, nothing stored" in row
+    ]
+    if len(ratios) == len(pairs):
+        asleep, awake = (number(each.median) for each in ratios if each is not None)
+        text += f" From one process to another a message takes {asleep} times as long as by"
+        text += f" iceoryx2, which stores nothing; {awake} where both keep a core busy."
     return textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False)
 
 

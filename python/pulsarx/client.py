@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
+from pulsarx._pycore.ground.waits import BusyWait
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.clock import ManualClock
@@ -169,6 +170,7 @@ class Client:
         read_only: bool = False,
         memory_limit_bytes: int = 0,
         exclusive: bool = False,
+        enable_busy_wait: bool = False,
     ) -> None:
         """Open a folder; it is made when it does not exist. The first process that has it open owns
         it, and others use it through that one; when it leaves, or is killed, another one owns it.
@@ -224,6 +226,10 @@ class Client:
                 block_if_queue_full, and else raises MemoryBufferIsFull; one message may go over it.
                 send_arrow and send_columns do not count.
             exclusive: Share the folder with no other process, but for read_only clients.
+            enable_busy_wait: While the client is open, calls of this process that wait, as receive,
+                keep a core busy in place of sleeping: what they wait for reaches them sooner. Where
+                other processes of the folder wait so too, both need a core of their own. No effect
+                under gevent, nor on listeners.
 
         Raises:
             FolderOwnedError: Another process has the folder, and one of the two shares it with
@@ -335,7 +341,11 @@ class Client:
             registry.keep(self._owned())
         self._state = self._broker.state
         self._leave = Leave(
-            self._broker, self._release(self._broker), self._pool, self._is_exclusive
+            self._broker,
+            self._release(self._broker),
+            self._pool,
+            self._is_exclusive,
+            BusyWait() if options.enable_busy_wait else None,
         )
         # A broker of this process waits for nobody.
         seconds = _timeout_seconds(options) if self._broker.is_guest else None

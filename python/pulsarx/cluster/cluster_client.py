@@ -60,7 +60,10 @@ class ClusterClient(Client):
         )
         official.refuse(
             "Client",
-            {"memory_limit_bytes": options.memory_limit_bytes != 0},
+            {
+                "memory_limit_bytes": options.memory_limit_bytes != 0,
+                "enable_busy_wait": options.enable_busy_wait,
+            },
             "the official client has no such option",
         )
         self._url = ServiceUrl(self._cluster, None, None)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.ground.waits import BusyWait
     from pulsarx._pycore.ground.when_forgotten import WhenForgotten
     from pulsarx._pycore.ground.work_pool import WorkPool
     from pulsarx.ground.closing import Closing
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 class Leave:
     """Give back what a client has. A job; it does not refer to the client."""
 
-    __slots__ = ("_broker", "_is_exclusive", "_pool", "_release")
+    __slots__ = ("_broker", "_busy_wait", "_is_exclusive", "_pool", "_release")
 
     def __init__(
         self,
@@ -59,9 +60,11 @@ class Leave:
         release: Callable[[], object],
         pool: WorkPool,
         is_exclusive: bool,
+        busy_wait: BusyWait | None,
     ) -> None:
-        """broker: of whichever kind. release: gives it back."""
+        """broker: of whichever kind. release: gives it back. busy_wait: ends with the client."""
         self._is_exclusive = is_exclusive
+        self._busy_wait = busy_wait
         self._broker = broker
         self._pool = pool
         self._release = release
@@ -75,6 +78,8 @@ class Leave:
                     self._broker.share_again()
                 self._release()
         finally:
+            if self._busy_wait is not None:
+                self._busy_wait.end()
             attempt(self._pool.close)
 
 

@@ -187,6 +187,7 @@ class ClientOptions(Options):
     read_only: bool = ours(bool, False)
     memory_limit_bytes: int = ours(UNSIGNED_64, 0)
     exclusive: bool = ours(bool, False)
+    enable_busy_wait: bool = ours(bool, False)
 
     def _check(self) -> None:
         if self.logger is not None:

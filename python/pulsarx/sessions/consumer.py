@@ -28,6 +28,10 @@ _NO_ENTRY = -1  # what is before the first entry of a ledger
 class SessionConsumer(EntryConsumer):
     """One consumer of one topic. Calls of its session alone."""
 
+    __slots__ = (
+        "_events", "_has_ended", "consumer_name", "has_sought", "subscription", "to_close",
+    )  # fmt: skip
+
     def __init__(
         self, sink: EntrySink, subscription: Subscription, keeps_messages: bool = True
     ) -> None:

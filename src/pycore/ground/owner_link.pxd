@@ -88,6 +88,8 @@ cdef class LinkBell:
     cdef uint32_t rung                   # and it has not seen it
     cdef bint is_heard                   # it is about to sleep, or sleeps
 
+    cdef void hear(self) noexcept nogil
+
 
 cdef enum LinkReader:
     LINK_READ_BY_NOBODY = 0
@@ -185,6 +187,7 @@ cdef class OwnerLink:
     cdef ssize_t step(self, uint8_t* to, size_t size, int timeout_ms,
                       bint* goes_on) noexcept nogil
     cdef ssize_t step_led(self, uint8_t* to, size_t size, int64_t until_ns) noexcept nogil
+    cdef ssize_t spin_led(self, uint8_t* to, size_t size, int64_t until_ns) noexcept nogil
     cdef void flush(self) noexcept nogil
     cdef void flush_locked(self) noexcept nogil
     cdef void count_waiting(self) noexcept nogil

@@ -16,6 +16,7 @@ from pulsarx._core.atomic cimport (
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.system_time cimport monotonic_ns
+from pulsarx._pycore.ground.waits cimport SPIN_NS, waits_are_busy
 from pulsarx._pycore.ground.watchers cimport watchers_remove
 
 cdef extern from "Python.h":
@@ -60,6 +61,9 @@ cdef extern from "sys/epoll.h":
     int epoll_create1(int flags)
     int epoll_ctl(int poller, int what, int descriptor, epoll_event* event) nogil
     int epoll_wait(int poller, epoll_event* events, int count, int timeout_ms) nogil
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
 
 cdef extern from "sys/eventfd.h":
     int EFD_CLOEXEC
@@ -112,6 +116,12 @@ cdef class LinkBell:
         cdef uint64_t one = 1
         if self.is_heard and atomic_swap_if_u32(&self.rung, 0, 1):
             write(self.event, &one, 8)
+
+    cdef void hear(self) noexcept nogil:
+        """It has been rung, and may be again. By the caller that reads."""
+        cdef uint64_t count
+        read(self.event, &count, 8)
+        atomic_swap_if_u32(&self.rung, 1, 0)
 
 
 cdef class OwnerLink:
@@ -386,6 +396,7 @@ cdef class OwnerLink:
         cdef pollfd sources[2]
         cdef epoll_event found[2]
         cdef uint32_t events = 0
+        cdef int64_t awake_ns
         cdef int at
         if self.poller < 0:
             sources[0].events = (POLLIN if self.turn.wanted else 0) | (
@@ -395,6 +406,10 @@ cdef class OwnerLink:
             sources[0].revents = 0
             sources[1].fd = self.event
             sources[1].events = POLLIN
+            if waits_are_busy() and timeout_ms < 0:
+                awake_ns = monotonic_ns() + SPIN_NS
+                while poll(sources, 2, 0) == 0 and monotonic_ns() < awake_ns:
+                    sched_yield()
             if poll(sources, 2, timeout_ms) <= 0:
                 return 0                 # the time is over, or a signal came
             rung[0] = sources[1].revents != 0
@@ -552,8 +567,9 @@ cdef class OwnerLink:
         cdef pollfd sources[2]
         cdef timespec timeout
         cdef int64_t left_ns
-        cdef uint64_t count
         cdef ssize_t came
+        if waits_are_busy():
+            return self.spin_led(to, size, until_ns)
         sources[0].fd = self.descriptor
         sources[1].fd = self.bell.event
         sources[0].events = sources[1].events = POLLIN
@@ -564,14 +580,32 @@ cdef class OwnerLink:
         if ppoll(sources, 2, &timeout if until_ns >= 0 else NULL, NULL) <= 0:
             return LED_LATE
         if sources[1].revents:
-            read(self.bell.event, &count, 8)
-            atomic_swap_if_u32(&self.bell.rung, 1, 0)
+            self.bell.hear()
         if not sources[0].revents:
             return LED_TOLD
         came = recv(self.descriptor, to, size, MSG_DONTWAIT)
         if came > 0:
             return came
         return LED_TOLD if came < 0 and errno in (EAGAIN, EINTR) else LED_OVER
+
+    cdef ssize_t spin_led(self, uint8_t* to, size_t size, int64_t until_ns) noexcept nogil:
+        """As step_led, awake."""
+        cdef int64_t late_ns = monotonic_ns() + SPIN_NS
+        cdef ssize_t came
+        if until_ns >= 0:
+            late_ns = min(late_ns, until_ns)
+        while True:
+            came = recv(self.descriptor, to, size, MSG_DONTWAIT)
+            if came > 0:
+                return came
+            if came == 0 or errno not in (EAGAIN, EINTR):
+                return LED_OVER
+            if atomic_load_u32(&self.bell.rung):
+                self.bell.hear()
+                return LED_TOLD
+            if monotonic_ns() >= late_ns:
+                return LED_LATE
+            sched_yield()
 
     cdef void flush(self) noexcept nogil:
         """Give the socket what waits."""

@@ -11,6 +11,17 @@ from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx._core.wait_event cimport WaitEvent
 
+cdef enum:
+    SPIN_NS = 20000000               # how long it is before a caller looks for all else
+
+
+cdef class BusyWait:
+    """Has the calls of this process that wait stay awake, until `end`."""
+    cdef bint ended
+
+
+cdef bint waits_are_busy() noexcept nogil
+
 cdef int wait_on(WaitEvent* event, uint32_t seen, int64_t left_ns, WaitEvent* wakes=*) except -1
 """Sleep until an event that was entered moves, left_ns at most (negative: without limit), and leave
 it; then let the handlers of signals run. May return early. STATUS_OK, STATUS_TIMEOUT,

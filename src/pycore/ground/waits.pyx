@@ -4,7 +4,7 @@ import sys
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport atomic_load_u32
+from pulsarx._core.atomic cimport atomic_add_u32, atomic_load_u32, atomic_sub_u32
 from pulsarx._core.status cimport STATUS_OK, STATUS_TIMEOUT
 from pulsarx._core.wait_event cimport (
     WAIT_EVENTS_MAX, WAIT_EVENTS_POLL_NS, WaitEvent, wait_event_enter, wait_event_leave,
@@ -16,11 +16,44 @@ from pulsarx._pycore.ground.threads cimport await_memory, fork_number, thread_st
 
 cdef extern from *:
     """
+    #if defined(__x86_64__)
+    #define cpu_relax() __builtin_ia32_pause()
+    #else
+    #define cpu_relax() __asm__ __volatile__("" ::: "memory")
+    #endif
     static __thread long locks_of_thread;
     """
     long locks_of_thread
+    void cpu_relax() nogil
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
+cdef enum:
+    LOOKS = 8                            # at an event, before others may have the core
 
 cdef dict modules = sys.modules
+cdef uint32_t busy_waits = 0             # how many BusyWaits there are; atomic
+
+
+cdef class BusyWait:
+    """See the pxd."""
+
+    def __cinit__(self):
+        atomic_add_u32(&busy_waits, 1)
+
+    def __dealloc__(self):
+        self.end()
+
+    def end(self) -> None:
+        """Have calls sleep again, if this was the last one."""
+        if not self.ended:
+            self.ended = True
+            atomic_sub_u32(&busy_waits, 1)
+
+
+cdef bint waits_are_busy() noexcept nogil:
+    return atomic_load_u32(&busy_waits) != 0
 
 
 cdef int wait_on(WaitEvent* event, uint32_t seen, int64_t left_ns,
@@ -33,7 +66,7 @@ cdef int wait_on(WaitEvent* event, uint32_t seen, int64_t left_ns,
             with nogil:
                 if wakes != NULL:
                     wait_event_wake_one(wakes)
-                status = wait_event_sleep(event, seen, left_ns)
+                status = sleep_here(&event, &seen, 1, left_ns)
         else:
             if wakes != NULL:
                 wait_event_wake_one(wakes)
@@ -50,20 +83,46 @@ cdef int sleep_on(WaitEvent* event, uint32_t seen, int64_t left_ns) except -1:
     if hub is not None:
         return hub_sleep(hub, &event, &seen, 1, left_ns)
     with nogil:
-        status = wait_event_sleep(event, seen, left_ns)
+        status = sleep_here(&event, &seen, 1, left_ns)
     return status
 
 
 cdef int sleep_on_any(WaitEvent** events, const uint32_t* seen, uint32_t count,
                       int64_t left_ns) except -1:
-    cdef int64_t until_ns = left_ns if left_ns < 0 else monotonic_ns() + left_ns
     cdef int status
     hub = hub_of_thread()
     if hub is not None:
         return hub_sleep(hub, events, seen, count, left_ns)
     with nogil:
-        status = wait_events_sleep(events, seen, count, until_ns)
+        status = sleep_here(events, seen, count, left_ns)
     return status
+
+
+cdef int sleep_here(WaitEvent** events, const uint32_t* seen, uint32_t count,
+                    int64_t left_ns) noexcept nogil:
+    """Until one of the events moves, asleep or awake."""
+    if waits_are_busy():
+        return spin(events, seen, count, left_ns)
+    if count == 1:
+        return wait_event_sleep(events[0], seen[0], left_ns)
+    return wait_events_sleep(events, seen, count,
+                             left_ns if left_ns < 0 else monotonic_ns() + left_ns)
+
+
+cdef int spin(WaitEvent** events, const uint32_t* seen, uint32_t count,
+              int64_t left_ns) noexcept nogil:
+    cdef int64_t until_ns = monotonic_ns() + (
+        SPIN_NS if left_ns < 0 or left_ns > SPIN_NS else left_ns)
+    cdef uint32_t look, at
+    while True:
+        for look in range(LOOKS):
+            for at in range(count):
+                if atomic_load_u32(&events[at].event) != seen[at]:
+                    return STATUS_OK
+            cpu_relax()
+        if monotonic_ns() >= until_ns:
+            return STATUS_TIMEOUT        # for who waits longer: it looks, and waits once more
+        sched_yield()
 
 
 cdef bint others_run_here() except -1:

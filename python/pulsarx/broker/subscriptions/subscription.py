@@ -86,9 +86,10 @@ class Subscription:
     """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_forgotten", "_had_type", "_kind", "_partition_index",
-        "_places", "_read_any", "_selector_error", "core", "dispatcher", "flush", "host",
-        "last_active_ms", "name", "properties", "record", "removed", "runtime", "topic", "tracker",
+        "__weakref__", "_consumers", "_detaching", "_forgotten", "_had_type", "_kind",
+        "_partition_index", "_places", "_read_any", "_selector_error", "core", "dispatcher",
+        "flush", "host", "last_active_ms", "name", "properties", "record", "removed", "runtime",
+        "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +127,7 @@ class Subscription:
         # In which order they came; those of a dead owner's guests that go on keep theirs.
         self._places: dict[EntrySink, int] = {}
         self._forgotten: deque[EntrySink] = deque()  # those whose consumer is gone
+        self._detaching: Callable[[], object] | None = None  # the job that detaches them
         self._read_any: set[EntrySink] = set()  # of them, those that read any schema
         self.removed: bool = False
 
@@ -196,13 +198,16 @@ class Subscription:
             request.schema,
             self.topic.ledger.tail,
             decompress,
-            WriterSchemas(self.topic),
+            # Who reads over a network decodes itself.
+            None if request.schema is None else WriterSchemas(self.topic),
             request.decryption,
         )
         receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
-        leave = partial(detach_those_of, weakref.ref(self))
-        later = PostLater(self.runtime.background.post, leave, self._forgotten, receiver)
+        if self._detaching is None:
+            self._detaching = partial(detach_those_of, weakref.ref(self))
+        post = self.runtime.background.post
+        later = PostLater(post, self._detaching, self._forgotten, receiver)
         reference = weakref.ref(consumer, later)
         place = request.place
         before = None
