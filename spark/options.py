@@ -38,6 +38,13 @@ def _text(text: str) -> str:
     return text.strip()
 
 
+def _file_path(text: str) -> str:
+    plain = _text(text)
+    if not os.path.isabs(plain):
+        raise ValueError("it must be an absolute path, for the tasks read it, too")
+    return plain
+
+
 def _names(text: str) -> list[str]:
     found = [each.strip() for each in text.split(",") if each.strip()]
     if not found:
@@ -206,6 +213,17 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("token", _text, None, _ALL, "of a cluster: proves who we are"),
     ("tlsTrustCertsFilePath", _text, None, _ALL,
      "of a cluster: the authorities of its certificates, one path on every host"),
+    ("authPluginClassName", _text, None, _ALL,
+     "of a cluster: how it is proved who we are: Pulsar's class for Java, or token, basic, oauth2, "
+     "tls"),
+    ("authParams", _text, None, _ALL, "of a cluster: the parameters of authPluginClassName"),
+    ("tlsCertificateFilePath", _file_path, None, _ALL,
+     "of a cluster: our certificate (PEM), one path on every host"),
+    ("tlsKeyFilePath", _file_path, None, _ALL,
+     "of a cluster: its key (PEM), one path on every host"),
+    ("tlsAllowInsecureConnection", _flag, False, _ALL, "of a cluster: take any certificate of it"),
+    ("tlsHostnameVerificationEnable", _flag, True, _ALL,
+     "of a cluster: its certificates must be of its hosts"),
     ("topic", _text, None, _ALL, "one topic, with all its partitions; where a sink writes"),
     ("topics", _names, None, _READS, "several topics, with commas between them"),
     ("topicsPattern", _pattern, None, _READS, "topics whose full name matches, also later ones"),
@@ -277,6 +295,13 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "the files of small ledgers are merged after every hundredth batch, or txnVersion"),
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
+# Never shown, not even if they are wrong.
+_SECRETS = ("token", "authParams")
+_OF_CREDENTIALS = (
+    "token", "tlsTrustCertsFilePath", "authPluginClassName", "authParams", "tlsCertificateFilePath",
+    "tlsKeyFilePath", "tlsAllowInsecureConnection", "tlsHostnameVerificationEnable",
+)  # fmt: skip
+_CLIENT, _ADMIN = "pulsar.client.", "pulsar.admin."
 _ALIASES = {
     "service.url": "root",
     "admin.url": "adminUrl",
@@ -284,6 +309,12 @@ _ALIASES = {
     "startingtime": "startingTimestamp",
     "endingtime": "endingTimestamp",
     "waitingfornonexistedtopic": "waitForTopic",
+    # As the Pulsar connector hands options to its clients.
+    **{
+        f"{prefix}{name}".lower(): name
+        for name in _OF_CREDENTIALS[1:]
+        for prefix in (_CLIENT, _ADMIN)
+    },
 }
 # What Spark itself adds.
 _SPARKS = frozenset(("checkpointlocation", "queryname"))
@@ -312,11 +343,19 @@ _HINTS = {
     "startingoffsetsbytimestampstrategy": "Where no message is that new, reading begins at the end",
     "allowdifferenttopicschemas": "Read topics of different schemas one by one, or with "
     "valueFormat raw",
-    "pulsar.client.authparams": "Give a JSON Web Token as option token",
-    "pulsar.client.authpluginclassname": "Give a JSON Web Token as option token",
-    "pulsar.client.tlstrustcertsfilepath": "Use tlsTrustCertsFilePath",
+    "pulsar.client.usetls": "Write pulsar+ssl:// in front of the host in root",
     "avroschema": "Give the definition as option valueSchema, with valueFormat avro",
 }
+
+_KEY_STORES = ("usekeystore", "tlstruststore", "tlskeystore", "sslprovider")
+_KEY_STORES_HINT = (
+    "Key stores of Java are not read: give PEM files as tlsTrustCertsFilePath, "
+    "tlsCertificateFilePath and tlsKeyFilePath"
+)
+_PREFIX_HINT = (
+    "Of the options that the Pulsar connector hands to its clients there are "
+    f"{', '.join(_CLIENT + name for name in _OF_CREDENTIALS[1:])}"
+)
 
 _TABLE = {row[0].lower(): row for row in OPTIONS}
 
@@ -362,15 +401,22 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
             raise ValueError(_unknown(name))
         if use not in row[3]:
             raise ValueError(f"{_where(use)}: option {row[0]} is for {', '.join(row[3])} only")
-        if row[0] in seen:
+        try:
+            value = row[1](str(text))
+        except Exception as error:
+            shown = "not shown" if row[0] in _SECRETS else f"{text!r:.200}"
+            raise ValueError(f"{_where(use)}: option {row[0]} is {shown}: {error}") from error
+        if row[0] in seen and not (value == values[row[0]] and _is_of_admin(row[0], given)):
             raise ValueError(f"{_where(use)}: option {row[0]} is given twice, once as {name}")
         seen.add(row[0])
-        try:
-            values[row[0]] = row[1](str(text))
-        except Exception as error:
-            raise ValueError(f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}") from error
+        values[row[0]] = value
     _check_together(values, frozenset(seen), use)
     return Options(values)
+
+
+def _is_of_admin(name: str, given: Mapping[str, str]) -> bool:
+    """Whether it is given for the admin API, too: the same is then the same."""
+    return f"{_ADMIN}{name}".lower() in (each.lower() for each in given)
 
 
 def of_stream(given: Mapping[str, str]) -> bool:
@@ -414,7 +460,7 @@ def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> 
     return ""
 
 
-_ONLY_CLUSTERS = ("adminUrl", "token", "tlsTrustCertsFilePath", "deduplicate", "batchingType")
+_ONLY_CLUSTERS = ("adminUrl", *_OF_CREDENTIALS, "deduplicate", "batchingType")
 EPOCH_MAX = (1 << 31) - 1  # of sequence ids
 _COUNTS = "a cluster tells entries and no messages before they are read; use {}"
 _BROKERS = "the brokers of a cluster do it as they are configured"
@@ -453,6 +499,12 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
         HttpChannel(values["adminUrl"])
     except errors.InvalidUrl as error:
         return f"option adminUrl: {errors.detail_of(error)}"
+    from pulsarx.spark.cluster_credentials import credentials_of
+
+    try:
+        values["credentials"] = credentials_of(values)
+    except ValueError as error:
+        return str(error)
     if (values["txnVersion"] or 0) > EPOCH_MAX:
         return f"txnVersion on a cluster is at most {EPOCH_MAX}, for sequence ids carry it"
     return ""
@@ -524,6 +576,10 @@ def _unknown(name: str) -> str:
 
     hint = _HINTS.get(name.lower())
     if hint is not None:
+        return f'format("pulsarx"): there is no option {name}. {hint}'
+    prefix, _, rest = name.lower().rpartition(".")
+    if f"{prefix}." in (_CLIENT, _ADMIN):
+        hint = _KEY_STORES_HINT if rest.startswith(_KEY_STORES) else _PREFIX_HINT
         return f'format("pulsarx"): there is no option {name}. {hint}'
     known = {**{low: row[0] for low, row in _TABLE.items()}, **_ALIASES}
     near = difflib.get_close_matches(name.lower(), known, 1, 0.5)
