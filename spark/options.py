@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
-from pulsarx.spark.cluster_url import flaw_of_store, is_cluster
+from pulsarx.broker.offload.store_url import store_of
+from pulsarx.spark.cluster_url import READ_ALONE, is_cluster, is_store
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.value_choice import FORMATS, JSON, MODES, SCHEMA, check_format, times_of
 
@@ -183,14 +184,16 @@ def _root(text: str) -> str:
     plain = text.strip()
     if is_cluster(plain):
         return plain
-    if flaw_of_store(plain):
-        raise ValueError(flaw_of_store(plain))
+    if found_store := store_of(plain):
+        return found_store
     if ":" not in plain and not plain.startswith(("/", "~")):
         # It would be another place in each of Spark's processes.
         raise ValueError(f"it must be an absolute path; this may be {os.path.abspath(plain)}")
     found = parse_service_url(_text(text)).folder
     if found is None:
-        raise ValueError("it must be a folder, or pulsar://host:port of a cluster")
+        raise ValueError(
+            "it must be a folder, pulsar://host:port of a cluster, or the URL of an object store"
+        )
     # As it was given: a link may lead elsewhere on another host.
     return os.path.abspath(found)
 
@@ -208,7 +211,8 @@ def _one_of(*names: str) -> Callable[[str], str]:
 #  name                      read as        default    where          meaning
 OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("root", _root, None, _ALL,
-     "the data directory: one path on the driver and every executor; or pulsar:// of a cluster"),
+     "the data directory: one path on the driver and every executor; or pulsar:// of a cluster; or "
+     "the URL of an object store, of which the history is read"),
     ("adminUrl", _text, None, _ALL, "of a cluster: its admin REST API, http://host:port"),
     ("token", _text, None, _ALL, "of a cluster: proves who we are"),
     ("tlsTrustCertsFilePath", _text, None, _ALL,
@@ -428,7 +432,7 @@ def of_stream(given: Mapping[str, str]) -> bool:
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
     flaw = (
         _flaw_of_topics(values, given, use)
-        or _flaw_of_place(values, given)
+        or _flaw_of_place(values, given, use)
         or _flaw_of_places(values, given, use)
         or _flaw_of_values(values, use)
         or _flaw_of_triggers(values, given)
@@ -482,12 +486,25 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
 }
 
 
-def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
+_WITHOUT_FOLDER = {  # of an object store; why
+    "leaseSeconds": "nothing leases what is there",
+    "sealedOnly": "all that is there is sealed",
+}
+
+
+def _flaw_of_place(values: dict[str, Any], given: frozenset[str], use: str) -> str:
     """Say which option does not fit the root: one that is for folders alone, or for clusters
     alone."""
     if not is_cluster(values["root"]):
+        of_store = is_store(values["root"])
+        if of_store and use != BATCH:
+            return f"root is an object store: {READ_ALONE}"
+        for name in _WITHOUT_FOLDER if of_store else ():
+            if name in given:
+                return f"option {name} does not work on an object store: {_WITHOUT_FOLDER[name]}"
         wrong = [name for name in _ONLY_CLUSTERS if name in given]
-        return f"option {wrong[0]} is for a cluster, and root is a folder" if wrong else ""
+        place = "an object store" if of_store else "a folder"
+        return f"option {wrong[0]} is for a cluster, and root is {place}" if wrong else ""
     for name, hint in _WITHOUT_FILES.items():
         if name in given:
             return f"option {name} does not work on a cluster: {hint}"
