@@ -198,6 +198,27 @@ def test_what_retention_removed_is_gone_before_its_object(
         broker.close()
 
 
+def test_objects_stay_while_the_store_still_names_them(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+        consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        for _ in range(20):
+            last = consumer.receive(30_000)
+        consumer.acknowledge_cumulative(last)
+        inspect(client).settle()
+        with monkeypatch.context() as patch:
+            patch.setattr(StoredObject, "put", _refused)
+            manual_clock.advance(LOOK_SECONDS)
+        assert len(store.objects()) == 3
+        assert [value for _, value in read(url_of(store))] == SENT[:STORED]
+        manual_clock.advance(LOOK_SECONDS)
+        assert len(store.objects()) == 1
+        assert [value for _, value in read(url_of(store))] == SENT[20:STORED]
+
+
 def test_a_topic_that_is_deleted_is_deleted_there(store: Store, manual_clock: ManualClock) -> None:
     with store.open(manual_clock) as client:
         for topic in ("t", "u"):
@@ -270,6 +291,10 @@ def test_a_damaged_ledger_in_between_is_told(store: Store, manual_clock: ManualC
 
 
 # Kills and damage
+
+
+def _refused(there: StoredObject, data: bytes) -> None:
+    raise errors.StorageError(detail=f"write {there.location}: no route to host")
 
 
 def _before(_: Callable[..., Any], *__: Any) -> None:
