@@ -24,6 +24,7 @@ from pulsarx import errors
 from pulsarx.broker.scan.lease_renewal import finish_soon
 from pulsarx.spark.lease_keeper import is_leased
 from pulsarx.spark.partition_reader import PASSED_BYTES_MAX, read_partitions
+from pulsarx.spark.root_view import tell_ends
 from pulsarx.spark.row_filter import RangeChoice, filter_of, filtered
 from pulsarx.spark.topic_columns import COLUMN_TYPES, PARTITION
 from pulsarx.spark.topic_plan import group_for_tasks, plan_leased
@@ -193,6 +194,7 @@ class BatchReader(DataSourceReader):
                     "the folder that it is of"
                 )
             planner = source.require()
+            tell_ends(source.broker, planner.topics)
             start, end = self._snapshot.within(planner)
             ranges = planner.plan(
                 start,

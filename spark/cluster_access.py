@@ -14,56 +14,47 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.client import Client
-    from pulsarx.options.authentication import Authentication
+    from pulsarx.spark.cluster_credentials import ClusterCredentials
     from pulsarx.spark.options import Options
 
 
 class ClusterAccess:
     """A value that pickles: it travels to the tasks, with what proves who we are."""
 
-    __slots__ = ("service_url", "admin_url", "token", "certificates")
+    __slots__ = ("service_url", "admin_url", "credentials")
 
-    def __init__(
-        self, service_url: str, admin_url: str, token: str | None, certificates: str | None
-    ) -> None:
+    def __init__(self, service_url: str, admin_url: str, credentials: ClusterCredentials) -> None:
         self.service_url: str = service_url
         self.admin_url: str = admin_url
-        self.token: str | None = token
-        self.certificates: str | None = (
-            certificates  # path of the authorities to trust, on every host
-        )
+        self.credentials: ClusterCredentials = credentials
 
     @staticmethod
     def of(options: Options) -> ClusterAccess:
-        return ClusterAccess(
-            options.root, options.adminUrl, options.token, options.tlsTrustCertsFilePath
-        )
+        return ClusterAccess(options.root, options.adminUrl, options.credentials)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ClusterAccess, tuple(getattr(self, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"ClusterAccess({self.service_url!r}, {self.admin_url!r})"  # no token
-
-    def _authentication(self) -> Authentication | None:
-        from pulsarx.options.authentication import AuthenticationToken
-
-        return None if self.token is None else AuthenticationToken(self.token)
+        return f"ClusterAccess({self.service_url!r}, {self.admin_url!r})"  # no secret
 
     def admin(self) -> HttpChannel:
-        return HttpChannel(self.admin_url, self._authentication(), self.certificates)
+        """InvalidConfiguration: a file of the credentials cannot be read on this host."""
+        given = self.credentials
+        return HttpChannel(
+            self.admin_url, given.authentication(), given.trusted, **given.for_http()
+        )
 
     def client(self) -> Client:
-        """ImportError: the package pulsar-client is missing."""
+        """ImportError: the package pulsar-client is missing. InvalidConfiguration: as admin."""
         from pulsarx.cluster.cluster_client import ClusterClient
         from pulsarx.enumerations import LoggerLevel
         from pulsarx.options.loggers import ConsoleLogger
 
         return ClusterClient(
             self.service_url,
-            authentication=self._authentication(),
-            tls_trust_certs_file_path=self.certificates,
             logger=ConsoleLogger(LoggerLevel.Error),
+            **self.credentials.for_client(),
         )
 
 

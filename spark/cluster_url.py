@@ -1,28 +1,33 @@
-"""Tells data directories from Pulsar clusters, as the root of a reader or writer."""
+"""Tells data directories, Pulsar clusters and object stores apart, as the root of a job."""
 
 from __future__ import annotations
 
 import os
 
 from pulsarx import errors
+from pulsarx.broker.offload.store_url import store_of
 
 SCHEMES = ("pulsar://", "pulsar+ssl://")
-_STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "wasbs", "hdfs", "oss", "memory")
+READ_ALONE = (
+    "of an object store the history of topics is read alone, in batches. Write to the folder, from "
+    "where ledgers are offloaded, and let streams read the folder or a cluster"
+)
 
 
 def is_cluster(root: str) -> bool:
     return root.lower().startswith(SCHEMES)
 
 
-def flaw_of_store(root: str) -> str:
-    """Say what is wrong with a root that is the URL of an object store; "": it is none."""
-    scheme, mark, _ = root.strip().partition("://")
-    if not mark or scheme.lower() not in _STORES:
-        return ""
-    return (
-        "object stores are not supported, for they append to no file and map none. Use a folder, "
-        "or pulsar://host:port of a cluster"
-    )
+def is_store(root: str) -> bool:
+    """Whether a root, as `store_of` gives it, is an object store."""
+    return "://" in root and not is_cluster(root)
+
+
+def read_root(root: str | os.PathLike[str]) -> str:
+    """The absolute path of a data directory, or the URL of an object store; raises as
+    folder_path."""
+    found = store_of(os.fspath(root)) if isinstance(root, (str, os.PathLike)) else ""
+    return found or folder_path(root)
 
 
 def folder_path(root: str | os.PathLike[str]) -> str:
@@ -41,7 +46,6 @@ def folder_path(root: str | os.PathLike[str]) -> str:
             "with "
             'format("pulsarx") and its options root and adminUrl'
         )
-    flaw = flaw_of_store(root) if isinstance(root, str) else ""
-    if flaw:
-        raise errors.OperationNotSupported(detail=f"root {root!r}: {flaw}")
+    if isinstance(root, str) and store_of(root):
+        raise errors.OperationNotSupported(detail=f"root {root!r}: {READ_ALONE}")
     return os.path.abspath(os.fspath(root))

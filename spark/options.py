@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
-from pulsarx.spark.cluster_url import flaw_of_store, is_cluster
+from pulsarx.broker.offload.store_url import store_of
+from pulsarx.spark.cluster_url import READ_ALONE, is_cluster, is_store
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.value_choice import FORMATS, JSON, MODES, SCHEMA, check_format, times_of
 
@@ -36,6 +37,13 @@ def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty")
     return text.strip()
+
+
+def _file_path(text: str) -> str:
+    plain = _text(text)
+    if not os.path.isabs(plain):
+        raise ValueError("it must be an absolute path, for the tasks read it, too")
+    return plain
 
 
 def _names(text: str) -> list[str]:
@@ -176,14 +184,16 @@ def _root(text: str) -> str:
     plain = text.strip()
     if is_cluster(plain):
         return plain
-    if flaw_of_store(plain):
-        raise ValueError(flaw_of_store(plain))
+    if found_store := store_of(plain):
+        return found_store
     if ":" not in plain and not plain.startswith(("/", "~")):
         # It would be another place in each of Spark's processes.
         raise ValueError(f"it must be an absolute path; this may be {os.path.abspath(plain)}")
     found = parse_service_url(_text(text)).folder
     if found is None:
-        raise ValueError("it must be a folder, or pulsar://host:port of a cluster")
+        raise ValueError(
+            "it must be a folder, pulsar://host:port of a cluster, or the URL of an object store"
+        )
     # As it was given: a link may lead elsewhere on another host.
     return os.path.abspath(found)
 
@@ -201,11 +211,23 @@ def _one_of(*names: str) -> Callable[[str], str]:
 #  name                      read as        default    where          meaning
 OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("root", _root, None, _ALL,
-     "the data directory: one path on the driver and every executor; or pulsar:// of a cluster"),
+     "the data directory: one path on the driver and every executor; or pulsar:// of a cluster; or "
+     "the URL of an object store, of which the history is read"),
     ("adminUrl", _text, None, _ALL, "of a cluster: its admin REST API, http://host:port"),
     ("token", _text, None, _ALL, "of a cluster: proves who we are"),
     ("tlsTrustCertsFilePath", _text, None, _ALL,
      "of a cluster: the authorities of its certificates, one path on every host"),
+    ("authPluginClassName", _text, None, _ALL,
+     "of a cluster: how it is proved who we are: Pulsar's class for Java, or token, basic, oauth2, "
+     "tls"),
+    ("authParams", _text, None, _ALL, "of a cluster: the parameters of authPluginClassName"),
+    ("tlsCertificateFilePath", _file_path, None, _ALL,
+     "of a cluster: our certificate (PEM), one path on every host"),
+    ("tlsKeyFilePath", _file_path, None, _ALL,
+     "of a cluster: its key (PEM), one path on every host"),
+    ("tlsAllowInsecureConnection", _flag, False, _ALL, "of a cluster: take any certificate of it"),
+    ("tlsHostnameVerificationEnable", _flag, True, _ALL,
+     "of a cluster: its certificates must be of its hosts"),
     ("topic", _text, None, _ALL, "one topic, with all its partitions; where a sink writes"),
     ("topics", _names, None, _READS, "several topics, with commas between them"),
     ("topicsPattern", _pattern, None, _READS, "topics whose full name matches, also later ones"),
@@ -277,6 +299,13 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "the files of small ledgers are merged after every hundredth batch, or txnVersion"),
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
+# Never shown, not even if they are wrong.
+_SECRETS = ("token", "authParams")
+_OF_CREDENTIALS = (
+    "token", "tlsTrustCertsFilePath", "authPluginClassName", "authParams", "tlsCertificateFilePath",
+    "tlsKeyFilePath", "tlsAllowInsecureConnection", "tlsHostnameVerificationEnable",
+)  # fmt: skip
+_CLIENT, _ADMIN = "pulsar.client.", "pulsar.admin."
 _ALIASES = {
     "service.url": "root",
     "admin.url": "adminUrl",
@@ -284,6 +313,12 @@ _ALIASES = {
     "startingtime": "startingTimestamp",
     "endingtime": "endingTimestamp",
     "waitingfornonexistedtopic": "waitForTopic",
+    # As the Pulsar connector hands options to its clients.
+    **{
+        f"{prefix}{name}".lower(): name
+        for name in _OF_CREDENTIALS[1:]
+        for prefix in (_CLIENT, _ADMIN)
+    },
 }
 # What Spark itself adds.
 _SPARKS = frozenset(("checkpointlocation", "queryname"))
@@ -312,11 +347,19 @@ _HINTS = {
     "startingoffsetsbytimestampstrategy": "Where no message is that new, reading begins at the end",
     "allowdifferenttopicschemas": "Read topics of different schemas one by one, or with "
     "valueFormat raw",
-    "pulsar.client.authparams": "Give a JSON Web Token as option token",
-    "pulsar.client.authpluginclassname": "Give a JSON Web Token as option token",
-    "pulsar.client.tlstrustcertsfilepath": "Use tlsTrustCertsFilePath",
+    "pulsar.client.usetls": "Write pulsar+ssl:// in front of the host in root",
     "avroschema": "Give the definition as option valueSchema, with valueFormat avro",
 }
+
+_KEY_STORES = ("usekeystore", "tlstruststore", "tlskeystore", "sslprovider")
+_KEY_STORES_HINT = (
+    "Key stores of Java are not read: give PEM files as tlsTrustCertsFilePath, "
+    "tlsCertificateFilePath and tlsKeyFilePath"
+)
+_PREFIX_HINT = (
+    "Of the options that the Pulsar connector hands to its clients there are "
+    f"{', '.join(_CLIENT + name for name in _OF_CREDENTIALS[1:])}"
+)
 
 _TABLE = {row[0].lower(): row for row in OPTIONS}
 
@@ -362,15 +405,22 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
             raise ValueError(_unknown(name))
         if use not in row[3]:
             raise ValueError(f"{_where(use)}: option {row[0]} is for {', '.join(row[3])} only")
-        if row[0] in seen:
+        try:
+            value = row[1](str(text))
+        except Exception as error:
+            shown = "not shown" if row[0] in _SECRETS else f"{text!r:.200}"
+            raise ValueError(f"{_where(use)}: option {row[0]} is {shown}: {error}") from error
+        if row[0] in seen and not (value == values[row[0]] and _is_of_admin(row[0], given)):
             raise ValueError(f"{_where(use)}: option {row[0]} is given twice, once as {name}")
         seen.add(row[0])
-        try:
-            values[row[0]] = row[1](str(text))
-        except Exception as error:
-            raise ValueError(f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}") from error
+        values[row[0]] = value
     _check_together(values, frozenset(seen), use)
     return Options(values)
+
+
+def _is_of_admin(name: str, given: Mapping[str, str]) -> bool:
+    """Whether it is given for the admin API, too: the same is then the same."""
+    return f"{_ADMIN}{name}".lower() in (each.lower() for each in given)
 
 
 def of_stream(given: Mapping[str, str]) -> bool:
@@ -382,7 +432,7 @@ def of_stream(given: Mapping[str, str]) -> bool:
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
     flaw = (
         _flaw_of_topics(values, given, use)
-        or _flaw_of_place(values, given)
+        or _flaw_of_place(values, given, use)
         or _flaw_of_places(values, given, use)
         or _flaw_of_values(values, use)
         or _flaw_of_triggers(values, given)
@@ -414,7 +464,7 @@ def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> 
     return ""
 
 
-_ONLY_CLUSTERS = ("adminUrl", "token", "tlsTrustCertsFilePath", "deduplicate", "batchingType")
+_ONLY_CLUSTERS = ("adminUrl", *_OF_CREDENTIALS, "deduplicate", "batchingType")
 EPOCH_MAX = (1 << 31) - 1  # of sequence ids
 _COUNTS = "a cluster tells entries and no messages before they are read; use {}"
 _BROKERS = "the brokers of a cluster do it as they are configured"
@@ -436,12 +486,25 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
 }
 
 
-def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
+_WITHOUT_FOLDER = {  # of an object store; why
+    "leaseSeconds": "nothing leases what is there",
+    "sealedOnly": "all that is there is sealed",
+}
+
+
+def _flaw_of_place(values: dict[str, Any], given: frozenset[str], use: str) -> str:
     """Say which option does not fit the root: one that is for folders alone, or for clusters
     alone."""
     if not is_cluster(values["root"]):
+        of_store = is_store(values["root"])
+        if of_store and use != BATCH:
+            return f"root is an object store: {READ_ALONE}"
+        for name in _WITHOUT_FOLDER if of_store else ():
+            if name in given:
+                return f"option {name} does not work on an object store: {_WITHOUT_FOLDER[name]}"
         wrong = [name for name in _ONLY_CLUSTERS if name in given]
-        return f"option {wrong[0]} is for a cluster, and root is a folder" if wrong else ""
+        place = "an object store" if of_store else "a folder"
+        return f"option {wrong[0]} is for a cluster, and root is {place}" if wrong else ""
     for name, hint in _WITHOUT_FILES.items():
         if name in given:
             return f"option {name} does not work on a cluster: {hint}"
@@ -453,6 +516,12 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
         HttpChannel(values["adminUrl"])
     except errors.InvalidUrl as error:
         return f"option adminUrl: {errors.detail_of(error)}"
+    from pulsarx.spark.cluster_credentials import credentials_of
+
+    try:
+        values["credentials"] = credentials_of(values)
+    except ValueError as error:
+        return str(error)
     if (values["txnVersion"] or 0) > EPOCH_MAX:
         return f"txnVersion on a cluster is at most {EPOCH_MAX}, for sequence ids carry it"
     return ""
@@ -524,6 +593,10 @@ def _unknown(name: str) -> str:
 
     hint = _HINTS.get(name.lower())
     if hint is not None:
+        return f'format("pulsarx"): there is no option {name}. {hint}'
+    prefix, _, rest = name.lower().rpartition(".")
+    if f"{prefix}." in (_CLIENT, _ADMIN):
+        hint = _KEY_STORES_HINT if rest.startswith(_KEY_STORES) else _PREFIX_HINT
         return f'format("pulsarx"): there is no option {name}. {hint}'
     known = {**{low: row[0] for low, row in _TABLE.items()}, **_ALIASES}
     near = difflib.get_close_matches(name.lower(), known, 1, 0.5)

@@ -12,7 +12,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
-from pulsarx.spark.cluster_url import folder_path
+from pulsarx.spark.cluster_url import is_store, read_root
 from pulsarx.spark.frame_count import COUNT_DDL, count_in_tasks, count_rows
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.keywords import check_keywords
@@ -151,7 +151,10 @@ def _each_batch(
 
 
 def _was_removed(planned: LedgerRange) -> bool:
-    """Whether the folder is here, and only the ledger is not there any more."""
+    """Whether the folder is here, or the object store, and only the ledger is not there any
+    more."""
+    if is_store(planned.path):
+        return True  # all else that is wrong with it is another error
     from pulsarx.broker.staging.staging import folder_id_of
 
     try:
@@ -198,7 +201,7 @@ def map_topic(
             and gives record batches with the columns of schema in their order. What else it gives
             is a TypeError of the task.
         schema: The columns that the function gives.
-        root: The data directory.
+        root: The data directory; or an object store, as of `plan_topic`.
         columns: Only these are decoded; None: all.
         value_format: As read_topic.
         value_schema: As schema of read_topic.
@@ -258,7 +261,7 @@ def read_topic(
     Args:
         spark: The session.
         topics: A name, names with commas between, or a list of them.
-        root: The data directory.
+        root: The data directory; or an object store, as of `plan_topic`.
         columns: Those to read; None: all.
         schema: The fields of the value, which is JSON ("price double, tags array<string>") or, with
             value_format avro, the definition.
@@ -302,7 +305,7 @@ def _planned_values(
     """None: the values are bytes."""
     from pyspark.sql.types import StructType
 
-    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.spark.root_view import open_root
     from pulsarx.spark.topic_plan import topic_names
     from pulsarx.spark.topic_source import check_topics
     from pulsarx.spark.value_choice import JSON, SCHEMA, check_format
@@ -324,7 +327,7 @@ def _planned_values(
     if isinstance(columns, str):
         columns = [each.strip() for each in columns.split(",")]
     named = topic_names(topics)
-    broker = ReadOnlyBroker(folder_path(root))
+    broker = open_root(read_root(root), named)
     try:
         check_topics(broker, named)
         plan = FormatPlan(value_format, mode, value_schema, broker, named, times)
@@ -398,9 +401,9 @@ def _with_writers(
     values: ValueFormat, root: str | os.PathLike[str], topics: Iterable[str]
 ) -> ValueFormat:
     """The format with the versions that the topics have by now."""
-    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.spark.root_view import open_root
 
-    broker = ReadOnlyBroker(folder_path(root))
+    broker = open_root(read_root(root), topics)
     try:
         return values.with_writers(broker, topics)
     finally:

@@ -23,6 +23,8 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.ui.enabled": "false",
+    # As without it, and the secrets of a cluster, which plans of writes would show.
+    "spark.sql.redaction.options.regex": "(?i)url|authparams",
 }
 # Told to a new Java at once, which else shows progress as if on a terminal.
 JAVA_SETTINGS = {"spark.ui.showConsoleProgress": "false"}

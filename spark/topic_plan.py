@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from pulsarx import errors
 from pulsarx.broker.catalogue.kept_log import take_log
-from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.lease import lease_ranges, release_lease
 from pulsarx.broker.scan.ledger_range import group_ranges
 from pulsarx.broker.scan.plan import TARGET_BYTES, Planner, plan_at_once
 from pulsarx.options.members import check_selector
-from pulsarx.spark.cluster_url import folder_path
+from pulsarx.spark.cluster_url import is_store, read_root
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.given_offsets import boundary_of
+from pulsarx.spark.root_view import open_root, tell_ends
 from pulsarx.spark.row_filter import RangeChoice
 from pulsarx.spark.topic_columns import column_names
 from pulsarx.spark.topic_source import check_topics
@@ -56,7 +56,8 @@ def plan_topic(
     topics.
 
     Args:
-        root: The data directory, with or without a living owner.
+        root: The data directory, with or without a living owner; or the URL of an object store,
+            of which the history is read: what was offloaded there.
         topics: A name, names with commas between, or a list of them.
         start: `earliest`, `latest`, a time (datetime, or milliseconds since 1970), or offsets by
             topic, as in the options of format("pulsarx").
@@ -70,7 +71,8 @@ def plan_topic(
         sealed_only: Without what is still being written, which hosts other than the owner's may not
             see as it is.
         lease_ms: How many milliseconds retention spares what was planned, and longer while any of
-            it is being read; 0: not at all, and nothing is written.
+            it is being read; 0: not at all, and nothing is written. Of an object store nothing is
+            leased.
         where: As the option; leaves out ledgers, and of their ends what was published at other
             times. `read_partitions`, which is to be given it, too, leaves out the other messages.
         selector: As the option. It is checked here, and leaves out no ledger: `read_partitions` is
@@ -88,7 +90,7 @@ def plan_topic(
     """
     check_selector(selector)
     names = column_names(columns)
-    path = folder_path(root)
+    path = read_root(root)
     named = topic_names(topics)
     least = min_partitions or 0
     for name, value in (("min_partitions", least), ("lease_ms", lease_ms)):
@@ -103,7 +105,7 @@ def plan_topic(
 
     def look() -> list[LedgerRange]:
         # Its lease reads the same catalogue, and so does the next plan.
-        broker = ReadOnlyBroker(path, take_log)
+        broker = open_root(path, named, take_log)
         try:
             check_topics(broker, named)
             planner = Planner(broker, named, sealed_only=sealed_only)
@@ -119,7 +121,8 @@ def plan_topic(
                 until_ms=choice.until_ms,
             )
             chosen = choice.of(found)
-            if lease_ms:
+            tell_ends(broker, planner.topics)
+            if lease_ms and not broker.is_stored:
                 keeper.join(chosen, lease_ms, broker.catalogue.state.leases)
             return chosen
         finally:
@@ -186,7 +189,7 @@ def _plan_leased(
     job = f"spark-read-{uuid.uuid4().hex}"
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         ranges = look()
-        if not lease_ms:
+        if not lease_ms or is_store(root):
             break
         try:
             if not keeper.lengthen(ranges):

@@ -6,9 +6,9 @@ Opened beside whatever owner the folder has; changes nothing. One thread at a ti
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark.given_offsets import for_partitions
+from pulsarx.spark.root_view import open_root
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.scan.offsets import Offsets
     from pulsarx.spark.options import Options
 
@@ -28,7 +29,8 @@ class TopicSource:
     def __init__(self, options: Options) -> None:
         """FolderError: root is no data directory. TopicNotFound: it has no such topic."""
         self.options = options
-        self.broker: ReadOnlyBroker = ReadOnlyBroker(options.root)
+        named = options.topics or ([options.topic] if options.topic else None)
+        self.broker: ReadOnlyBroker = open_root(options.root, named)
         self._number = -1
         self._topics: list[str] = []
         self._planner: Planner | None = None

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
-from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.offsets import EARLIEST, format_offsets
 from pulsarx.broker.scan.plan import Planner
-from pulsarx.spark.cluster_url import folder_path
+from pulsarx.spark.cluster_url import read_root
 from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.options import BATCH, read_options
+from pulsarx.spark.root_view import open_root
 from pulsarx.spark.value_choice import SCHEMA
 from pulsarx.topic_name import TopicName
 
@@ -64,7 +64,7 @@ def tables(
     own = sorted({"root", "topic", "topics", "topicspattern"} & {name.lower() for name in options})
     if own:
         raise ValueError(f"tables: {', '.join(own)} is no option here; each view has its own")
-    path = folder_path(root)
+    path = read_root(root)
     texts = {name: str(value) for name, value in options.items()}
     read_options({"root": path, "topic": "any", **texts}, BATCH)
     found = _topics(path, namespace)
@@ -102,15 +102,15 @@ def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) 
     there, for as long as retention keeps it, and so does option endingOffsets.
 
     Args:
-        root: The data directory.
+        root: The data directory, or the URL of an object store.
         namespace: `tenant/namespace`.
 
     Raises:
         FolderError: There is no such folder.
     """
-    path = folder_path(root)
+    path = read_root(root)
     names = _topics(path, namespace)
-    broker = ReadOnlyBroker(path)
+    broker = open_root(path)
     try:
         return format_offsets(Planner(broker, names).latest()) if names else "{}"
     finally:
@@ -144,7 +144,7 @@ def _as_payloads(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_schema(root: str, names: Iterable[str]) -> set[str]:
-    broker = ReadOnlyBroker(root)
+    broker = open_root(root)
     try:
         return {name for name in names if not broker.schemas.versions(TopicName.of(name))}
     finally:
@@ -153,7 +153,7 @@ def _without_schema(root: str, names: Iterable[str]) -> set[str]:
 
 def _topics(root: str, namespace: str) -> list[str]:
     """Whole topics, by their full names. TopicNotFound: there is no such namespace."""
-    broker = ReadOnlyBroker(root)
+    broker = open_root(root)
     try:
         state = broker.catalogue.state
         if namespace not in state.namespaces:
@@ -192,7 +192,7 @@ def _ends(root: str, names: list[str], as_of: Any) -> dict[str, dict[str, str]]:
             f"as_of is {as_of!r:.200}; give a datetime, milliseconds since 1970, or what "
             "tables_version said"
         )
-    broker = ReadOnlyBroker(root)
+    broker = open_root(root)
     try:
         parts = {name: Planner(broker, name).topics for name in names}
     finally:

@@ -32,7 +32,7 @@ from pulsarx.ground.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.ground.closing import Closing
 from pulsarx.ground.fork import at_fork
 from pulsarx.options.base import ClientOptions
-from pulsarx.options.service_url import leads_to_cluster
+from pulsarx.options.service_url import leads_to_cluster, leads_to_store
 from pulsarx.schema.schema import BYTES_SCHEMA
 
 TYPE_CHECKING = False
@@ -136,10 +136,14 @@ class Client:
     _may_own = True  # at once, where its folder has lost its owner
 
     def __new__(cls, service_url: Any = None, *_: Any, **__: Any) -> Client:
-        """A ClusterClient for the URL of a cluster that no route leads from."""
-        if cls is Client and isinstance(service_url, str) and leads_to_cluster(service_url):
-            # It is a Client, and so comes after this module.
-            cls = upward.load("pulsarx.cluster.cluster_client").ClusterClient
+        """A ClusterClient for the URL of a cluster that no route leads from, a StoredClient for
+        that of an object store."""
+        if cls is Client and isinstance(service_url, str):
+            # They are Clients, and so come after this module.
+            if leads_to_cluster(service_url):
+                cls = upward.load("pulsarx.cluster.cluster_client").ClusterClient
+            elif leads_to_store(service_url):
+                cls = upward.load("pulsarx.stored_client").StoredClient
         return object.__new__(cls)
 
     def __init__(
@@ -184,7 +188,9 @@ class Client:
                 client) or `memory:name`; or what names one of them. The URL of a cluster
                 (`pulsar://...`, `pulsar+ssl://...`, `http(s)://...`) leads to the folder that a
                 route names, see install_as_pulsar; without a route the client is one of that
-                cluster, through the package pulsar-client.
+                cluster, through the package pulsar-client. The URL of an object store
+                (`s3://bucket/prefix`, the owner's offload_url) leads to the history of topics that
+                is there, for clients that are read_only.
             authentication: Credentials for a cluster. In a folder they are checked and have no
                 effect.
             operation_timeout_seconds: How many seconds the process that owns the folder, where that
@@ -324,15 +330,13 @@ class Client:
                 self._broker = existing
                 clock = existing.runtime.clock
             elif folder is not None:
-                from pulsarx.broker.read_only_broker import ReadOnlyBroker
-
                 for given in ("clock", "randomness", "broker_options"):
                     if getattr(options, given) is not None:
                         raise errors.InvalidConfiguration(
                             detail=f"open {folder} read_only with {given}: it is the owner's, "
                             "which is no client of this process; leave it out"
                         )
-                self._broker = ReadOnlyBroker(folder)
+                self._broker = _read_only_view(folder)
             else:
                 raise errors.InvalidConfiguration(
                     detail=f"{self._url.text}: no client of this process has it open"
@@ -1351,6 +1355,19 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._url.text!r}, closed={self._closing.begun})"
+
+
+def _read_only_view(folder: str) -> ReadOnlyBroker:
+    """The folder; or the history in an object store, which it may be."""
+    from pulsarx.broker.offload.store_url import store_of
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+
+    store = store_of(folder)
+    if not store:
+        return ReadOnlyBroker(folder)
+    from pulsarx.broker.offload.stored_broker import StoredBroker
+
+    return StoredBroker(store)
 
 
 def _timeout_seconds(options: ClientOptions) -> int:

@@ -859,10 +859,3 @@ def test_functions_of_folders_and_options_of_clusters_are_kept_apart() -> None:
         PulsarxDataSource({"root": "/x", "topic": "t", "adminUrl": "http://h:1"}).schema()
     with pytest.raises(Exception, match="a cluster needs option adminUrl, too"):
         PulsarxDataSource({"root": url, "topic": "t"}).schema()
-
-
-def test_object_stores_are_refused_by_name() -> None:
-    with pytest.raises(errors.OperationNotSupported, match="object stores are not supported"):
-        pulsarx.spark.plan_topic("s3://bucket/events", "t")
-    with pytest.raises(ValueError, match="object stores are not supported"):
-        PulsarxDataSource({"root": "s3a://bucket/events", "topic": "t"}).schema()

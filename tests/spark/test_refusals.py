@@ -63,7 +63,10 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "path": "/x"}, "option root"),
         ({"topic": "t", "service.url": "x"}, "option root"),
         ({"topic": "t", "service.url": "/x"}, "root is given twice, once as service.url"),
-        ({"topic": "t", "pulsar.client.authParams": "token:x"}, "option token"),
+        (
+            {"topic": "t", "pulsar.client.authParams": "token:x"},
+            "option authParams is for a cluster",
+        ),
         ({"topic": "tt"}, "did you mean persistent://public/default/t"),
         ({"topic": "non-persistent://public/default/t"}, "keeps no messages"),
         ({"topicsPattern": "non-persistent://.*"}, "no topic in"),

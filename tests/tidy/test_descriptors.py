@@ -25,6 +25,7 @@ PERMITTED = {
     "pulsarx.cli.producing": {"open"},
     "pulsarx.cli.output": {"os.open"},  # becomes standard output
     "pulsarx.cli.service_manager": {"socket.socket"},
+    "pulsarx.spark.cluster_credentials": {"open"},
     "pulsarx.spark.small_java": {"open"},
     "pulsarx.spark.subscription_sync": {"open"},
 }

@@ -28,6 +28,7 @@ LOADERS = ("__import__", "import_module", "load")
 # The steps up: who loads what stands on it, by `upward.load`, in a function. No other may.
 UPWARD = [
     ("client", "cluster.cluster_client"),  # a subclass, for the URL of a cluster
+    ("client", "stored_client"),  # the same, for that of an object store
     ("client", "processes.guest.folders"),  # where another process owns the folder
     ("ground.client_owner", "letters.letter_topic"),  # what letters ask the client for
     ("ground.client_owner", "broker.verbs.table"),  # what a producer asks the folder for

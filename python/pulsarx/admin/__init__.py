@@ -76,8 +76,8 @@ class Admin:
         Args:
             folder: A path; or an http:// or https:// URL, that of a Pulsar admin REST API: of
                 `pulsarx serve`, or of any Pulsar cluster.
-            authentication: At such a URL AuthenticationToken, AuthenticationBasic or
-                AuthenticationTLS.
+            authentication: At such a URL AuthenticationToken, AuthenticationBasic,
+                AuthenticationTLS or AuthenticationOauth2.
             tls_trust_certs_file_path: The authorities of https:// servers; None: those of the
                 system.
 

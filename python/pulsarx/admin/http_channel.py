@@ -123,10 +123,11 @@ class HttpChannel:
         url: str,
         authentication: Authentication | None = None,
         tls_trust_certs_file_path: str | None = None,
+        **tls: Any,
     ) -> None:
-        """InvalidUrl: it is no URL of HTTP. OperationNotSupported: HTTP has no such
-        authentication. The rest as Admin.at."""
-        self._proof = Proof(authentication, tls_trust_certs_file_path)
+        """tls: as of Proof. InvalidUrl: it is no URL of HTTP. OperationNotSupported: HTTP has no
+        such authentication. The rest as Admin.at."""
+        self._proof = Proof(authentication, tls_trust_certs_file_path, **tls)
         if "@" in url:
             # Not shown: it may have a password in front of the sign.
             raise errors.InvalidUrl(

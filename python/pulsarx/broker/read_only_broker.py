@@ -45,6 +45,7 @@ class ReadOnlyBroker:
 
     read_only = True
     is_guest = False
+    is_stored = False  # of an object store, without a folder
     _opened_how = ", which is opened read_only"
 
     def __init__(
@@ -68,6 +69,10 @@ class ReadOnlyBroker:
         self._cursors_certain = False
         self._cursor_names: dict[str, list[str]] = {}  # by cursor
         self._find_ends()
+        self._note_opened()
+
+    def _note_opened(self) -> None:
+        """So that a forked child abandons it."""
         _opened.add(self)
 
     def _find_ends(self) -> None:

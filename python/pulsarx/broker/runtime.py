@@ -196,6 +196,8 @@ class BrokerRuntime:
         self.flushes: JobQueue = JobQueue("pulsarx-flush")
         self.compactions: JobQueue = JobQueue("pulsarx-compaction")
         self.offloads: JobQueue = JobQueue("pulsarx-offload")
+        # Digests of what the object store says of topics, as far as known; of jobs of that queue.
+        self.histories: dict[str, str] = {}
         for each in self.job_queues:
             self._let_clock_wait_for(each)
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)

@@ -4,6 +4,7 @@ some/folder  ./x  /x  ~/x  Path("x")     a folder; relative to where the process
 file:x  file:/x  file:///x               a folder, with %20 and the like decoded
 memory:  memory:name                     a broker of this process
 pulsar://  pulsar+ssl://  http(s)://     a cluster: the folder that a route leads to, or none
+s3://  gs://  abfs://  hdfs:// ...       an object store; no folder (`leads_to_store`)
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from pulsarx import errors
 from pulsarx.errors import InvalidUrl
 
 CLUSTER_SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
+# Of object stores, of which the history is read; s3a and s3n as programs of Hadoop write s3.
+STORE_SCHEMES = (
+    "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "wasbs", "hdfs", "viewfs", "oss",
+)  # fmt: skip
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -104,6 +109,12 @@ def leads_to_cluster(service_url: str) -> bool:
     except InvalidUrl:
         pass  # said by whoever opens it
     return False
+
+
+def leads_to_store(service_url: str) -> bool:
+    """Whether a URL is of an object store."""
+    scheme, mark, _ = service_url.strip().partition("://")
+    return bool(mark) and scheme.lower() in STORE_SCHEMES
 
 
 def refuse_cluster(service_url: object, what: str) -> None:

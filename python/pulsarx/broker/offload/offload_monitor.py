@@ -1,12 +1,13 @@
 """Offloads open topics by themselves, and tidies behind: every 60 seconds those of users are
-offloaded that hold more than their threshold, files go whose objects are old enough, and objects
-that nobody needs."""
+offloaded that hold more than their threshold, histories are written that are not so any more, files
+go whose objects are old enough, and objects that nobody needs."""
 
 from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx.broker import life_log
+from pulsarx.broker.offload.history_writer import keep_history, topics_with_objects
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
 from pulsarx.broker.periodic_check import PeriodicCheck
@@ -36,6 +37,8 @@ class OffloadMonitor:
         self._check = PeriodicCheck(runtime.clock, runtime.offloads, _INTERVAL_MS, self._look)
         self._closed = False
         self._released: set[int] = set()  # files that have gone
+        self._kept_number = -1  # of the commit that all histories are as new as
+        self._told_behind: set[str] = set()  # topics whose history could not be written
         self._told: set[int] = set()  # whose object could not be removed or found, which was said
 
     def arm(self) -> None:
@@ -44,10 +47,12 @@ class OffloadMonitor:
             self._check.arm()
 
     def _look(self) -> bool:
+        behind = self._keep_histories()
         for record in list(self._runtime.catalogue.state.offloads.values()):
             if self._closed:
                 return False
-            self._tidy(record)
+            if record.topic not in behind:
+                self._tidy(record)
         for topic in self._open_topics():
             if topic.topic_name.is_system:
                 continue
@@ -56,6 +61,27 @@ class OffloadMonitor:
             except (errors.TopicNotFound, errors.StorageError):
                 continue  # it goes; or its ledgers cannot be read, which others are told
         return True
+
+    def _keep_histories(self) -> set[str]:
+        """The topics of which the store tells what is not so any more: their objects stay."""
+        behind: set[str] = set()
+        number = self._runtime.catalogue.state.number
+        if number == self._kept_number:
+            return behind
+        for topic in topics_with_objects(self._runtime):
+            if self._closed:
+                break
+            try:
+                keep_history(self._runtime, topic)
+                self._told_behind.discard(topic)
+            except (errors.PulsarException, ImportError) as error:
+                behind.add(topic)
+                if topic not in self._told_behind:
+                    self._told_behind.add(topic)
+                    logger().warning("%s: %s", topic, errors.detail_of(error))
+        if not behind and not self._closed:
+            self._kept_number = number
+        return behind
 
     def _tidy(self, record: OffloadRecord) -> None:
         runtime, state = self._runtime, self._runtime.catalogue.state

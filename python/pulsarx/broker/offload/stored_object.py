@@ -90,6 +90,15 @@ class StoredObject:
             if store.type_name == "local":
                 _flush(name)
 
+    def put(self, data: bytes) -> None:
+        """Make it of a few bytes. Killed meanwhile: there is an unfinished object or none."""
+        store, name = self._find()
+        with self._asking("write"):
+            with store.open_output_stream(name) as target:
+                target.write(data)
+            if store.type_name == "local":
+                _flush(name)
+
     def matches(self, path: str, size: int, check: Callable[[], None]) -> bool:
         """Whether it is the first bytes of a local file; it is read to see."""
         store, name = self._find()
@@ -126,6 +135,17 @@ class StoredObject:
             _forget_listings(store)
             found = store.get_file_info(name)
             return int(found.size) if found.is_file else None
+
+    def read_all(self) -> bytes | None:
+        """Its bytes, of a small one; None: it is not there."""
+        store, name = self._find()
+        with self._asking("read"):
+            _forget_listings(store)
+            try:
+                with store.open_input_file(name) as stored:
+                    return bytes(stored.read())
+            except FileNotFoundError:
+                return None
 
     def require_place(self) -> None:
         """StorageError: there is nothing at all where it should be: a bucket that goes by another
@@ -218,6 +238,23 @@ class StoredObject:
 
     def _asking(self, action: str) -> _Asking:
         return _Asking(action, self.location)
+
+
+def objects_below(url: str, *, recursive: bool = False, folders: bool = False) -> list[str]:
+    """The names of the objects, or folders, in the place that a URL names, from there on; none
+    where there is no such place. StorageError: it cannot be looked at."""
+    file_systems = optional_module("pyarrow.fs", "offload", f"reading {url}")
+    store, name = StoredObject(joined(url, "-"))._find()
+    place = name.rpartition("/")[0]
+    with _Asking("list", url):
+        _forget_listings(store)
+        selector = file_systems.FileSelector(place, recursive=recursive, allow_not_found=True)
+        found = store.get_file_info(selector)
+    wanted = file_systems.FileType.Directory if folders else file_systems.FileType.File
+    # Stores of fsspec write the paths as they like.
+    plain = place.strip("/") + "/"
+    paths = [str(each.path).strip("/") for each in found if each.type == wanted]
+    return sorted(each.removeprefix(plain) for each in paths if each.startswith(plain))
 
 
 class _Asking:

@@ -8,6 +8,9 @@ A run does this with each file, and a kill behind each step leaves:
 3  write the object, and read it back                   as before
 4  commit `finish_offload`                              offloaded: the object is as good as the file
 
+Behind a run its history is written (`history_writer`); behind a kill, by the monitor of the next
+owner.
+
 The file goes later (`OffloadMonitor`); from then on what is read of it is fetched. Nothing else of
 a topic changes: ids, positions, counts and policies are as they were.
 """
@@ -23,6 +26,7 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.ledgers.ledger_list import LATEST, open_ledger
+from pulsarx.broker.offload.history_writer import keep_history
 from pulsarx.broker.offload.stored_object import Stopped, StoredObject, joined
 from pulsarx.ground.attempt import attempt
 
@@ -167,6 +171,8 @@ class TopicOffload:
                 else:
                     error = errors.detail_of(failure)
                     logger().error("%s: offloading failed: %s", self._ledger.name, error)
+            # Also of those in front of one that failed. What fails here the monitor does again.
+            attempt(lambda: keep_history(self._runtime, self._ledger.name))
         with self._lock:
             self._status = ERROR if error else SUCCESS
             self._last_error = error

@@ -84,6 +84,11 @@ class LedgerRange:
         return self.end - self.offset
 
     @property
+    def is_of_store(self) -> bool:
+        """Whether it was planned of an object store: path is then a URL, and there is no folder."""
+        return "://" in self.path
+
+    @property
     def folder(self) -> str:
         """The data directory."""
         return self.path.rsplit("/", 3)[0]  # asked for with every small ledger

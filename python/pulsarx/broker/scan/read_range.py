@@ -203,9 +203,12 @@ def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
             except errors.CorruptDataError:
                 raise
             except errors.StorageError as error:
+                if error.errno == ENOENT and planned.is_of_store:
+                    _check_store_is_there(planned)
+                    return None
                 if error.errno != ENOENT or not os.path.isdir(planned.folder):
                     raise
-        return _elsewhere(planned)
+        return None if planned.is_of_store else _elsewhere(planned)
     except errors.CorruptDataError:
         raise
     except errors.StorageError as error:
@@ -213,6 +216,13 @@ def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
             detail=f"read {where}, which is in the object store alone: {errors.detail_of(error)}",
             errno=error.errno,
         ) from error
+
+
+def _check_store_is_there(planned: LedgerRange) -> None:
+    """StorageError: the store has nothing at all where the object should be."""
+    from pulsarx.broker.offload.stored_object import StoredObject
+
+    StoredObject(planned.location).require_place()
 
 
 def _fetched(planned: LedgerRange, location: str, at: int) -> LedgerFile:
@@ -260,6 +270,18 @@ def _elsewhere(planned: LedgerRange) -> LedgerFile | None:
 
 def _missing(planned: LedgerRange, where: str) -> str:
     host = os.uname().nodename
+    if planned.is_of_store and not planned.location:
+        return (
+            f"read {where} on {host}: it was not offloaded, though others behind it were: it is "
+            "damaged, or was put into another file since. It is in the folder alone; read that, or "
+            "pass over it with failOnDataLoss false"
+        )
+    if planned.is_of_store:
+        return (
+            f"read {where} on {host}: the object is gone. Retention has removed it since the range "
+            "was planned: plan again. Or this host reads another store than the planner: give both "
+            "the same URL and credentials"
+        )
     if os.path.isdir(planned.folder):
         return (
             f"read {where} on {host}: the file is gone, removed by retention since it was planned. "
