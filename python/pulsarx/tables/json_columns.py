@@ -1,14 +1,12 @@
 """Decodes a column of JSON objects into columns of their fields, by a schema. For Spark's tasks.
 
 The fast way is native (`_pycore/arrow/json_reader`), of objects whose fields have types that it
-builds. What it refuses goes another way, whose word is final, and so does all that has maps, small
-integers or floats: the payloads, one a line, to pyarrow's reader; what that refuses is halved until
-what is wrong with it is alone, and read value by value.
+builds. What it refuses is read value by value (`json_values`), whose word is final. What has small
+integers or floats goes, one payload a line, to pyarrow's reader; what that refuses is halved until
+what is wrong with it is alone, and read value by value, as is all that has maps.
 """
 
 from __future__ import annotations
-
-import json
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +15,10 @@ import pyarrow.json as arrow_json
 from pulsarx._pycore.arrow.json_lines import json_lines
 from pulsarx._pycore.arrow.json_reader import JsonReader
 from pulsarx.tables.built_columns import BuiltColumn, NotNative
-from pulsarx.tables.json_times import Digits, JsonTimes
-from pulsarx.tables.value_types import record_checker, without_times
+from pulsarx.tables.json_rules import JsonRules
+from pulsarx.tables.json_tokens import DIGITS_MAX, NAME_MAX
+from pulsarx.tables.json_values import JsonRows, Partial
+from pulsarx.tables.value_types import without_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     Flaws = dict[int, str]  # what is wrong, by the row
 
+# pyarrow makes -0 a number below zero in a column of doubles, and takes -NaN and Inf.
+_ODD_NUMBERS = (b"NaN", b"Inf", *(b"-0" + bytes([each]) for each in b",}] \n\r\t"))
+_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * (DIGITS_MAX // 2)
 _ALONE = 64  # rows that are not worth another try of the fast way
 _ARROWS = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
@@ -35,25 +39,27 @@ class JsonDecoder:
     those that are missing are null, as Spark's from_json has it."""
 
     def __init__(
-        self, fields: pa.Schema, *, natively: bool = True, times: JsonTimes | None = None
+        self, fields: pa.Schema, *, natively: bool = True, rules: JsonRules | None = None
     ) -> None:
-        """natively: False, to have all read by pyarrow and value by value. times: how they are
-        written; None: as ISO 8601 has it, those without a zone in UTC."""
+        """natively: False, to have all read by pyarrow and value by value. rules: how the JSON is
+        written; None: as from_json has it without options, times without a zone in UTC."""
         self._target = fields
-        self._times = times or JsonTimes()
+        rules = rules or JsonRules()
+        self._rows = JsonRows(fields, rules)
         self._required = [each.name for each in fields if not each.nullable]
         # pyarrow's reader takes texts for times and dates, and makes them by a cast.
-        self._texts = pa.schema([each.with_type(without_times(each.type)) for each in fields])
-        self._check = record_checker(self._texts, "")
+        self._texts = pa.schema([each.with_type(_as_read(each.type)) for each in fields])
         # Arrow knows one form of times alone.
         self._is_fast = not any(
-            _has_map(each.type) or self._times.are_given(each.type) for each in fields
+            _has_map(each.type) or rules.times.are_given(each.type) for each in fields
         )
         self._parse = arrow_json.ParseOptions(
             explicit_schema=self._texts, unexpected_field_behavior="ignore"
         )
         self._columns: list[BuiltColumn] = []
         self._reader = self._native_reader() if natively else None
+        # What the native reader refuses is odd, and pyarrow's reader would mostly refuse it, too.
+        self._is_halved = self._is_fast and self._reader is None
 
     def _native_reader(self) -> JsonReader | None:
         """None: the fields have types that it does not build."""
@@ -98,8 +104,14 @@ class JsonDecoder:
                 if self._required:
                     refused = sorted({*refused, *self._lacking(table)})
                 return _with_times(table, self._target), refused
-            except _ARROWS:  # a text that is no time, or 2 GiB of something
-                pass
+            except _ARROWS:  # a text that Arrow takes for no time, or 2 GiB of something
+                if len(payloads) > _ALONE:
+                    half = len(payloads) // 2
+                    table, refused = self._natively(payloads.slice(0, half))
+                    others, more = self._natively(payloads.slice(half))
+                    return pa.concat_tables([table, others]), [
+                        *refused, *(half + row for row in more),
+                    ]  # fmt: skip
         nothing = pa.table([pa.nulls(len(payloads), each.type) for each in self._target],
                            schema=self._target)  # fmt: skip
         if self._required:
@@ -115,7 +127,7 @@ class JsonDecoder:
         """first: the number of the first of them, for flaws."""
         if not len(payloads):
             return self._target.empty_table()
-        if self._is_fast:
+        if self._is_halved:
             found = self._fast(payloads)
             if found is not None:
                 return found
@@ -131,13 +143,14 @@ class JsonDecoder:
         here: Flaws = {}
         for row, payload in enumerate(payloads.to_pylist()):
             try:
-                if payload is None:
-                    raise ValueError(f"it has no value, and {self._required[0]} is required")
-                rows.append(self._check(_pruned(_object(payload), self._target, self._times)))
-            except (ValueError, RecursionError, OverflowError) as error:
+                rows.append(self._rows.row(payload))
+            except Partial as error:
+                rows.append(error.value)
+                here[row] = str(error)
+            except ValueError as error:
                 rows.append(None)
                 here[row] = str(error)
-        table = table_of(rows, self._texts, self._target, here)
+        table = table_of(rows, self._target, self._target, here)
         flaws.update({first + row: why for row, why in here.items()})
         return table
 
@@ -145,7 +158,7 @@ class JsonDecoder:
         """None: pyarrow does not take them all."""
         _, offsets, data = payloads.buffers()
         lines, taken, longest = json_lines(offsets, data or b"", payloads.offset, len(payloads))
-        if taken < len(payloads):
+        if taken < len(payloads) or _may_be_odd(lines, longest):
             return None
         try:
             found = arrow_json.read_json(
@@ -189,7 +202,8 @@ def _table_of(rows: list[dict[str, Any] | None], fields: pa.Schema, target: pa.S
 
 
 def _with_times(table: pa.Table, target: pa.Schema) -> pa.Table:
-    """The columns with times made of texts. ArrowInvalid: a text is no time."""
+    """The columns with times made of texts. ArrowInvalid: a text is no time, or a decimal too
+    large."""
     if table.schema == target:
         return table
     columns = []
@@ -230,38 +244,22 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, offset, children)
 
 
-def _object(payload: bytes) -> dict[str, Any]:
-    found = json.loads(payload.decode("utf-8"), object_pairs_hook=_distinct, parse_float=Digits)
-    if not isinstance(found, dict):
-        raise ValueError(f"it is no JSON object: {found!r:.80}")
-    return found
+def _may_be_odd(lines: bytes, longest: int) -> bool:
+    """Whether pyarrow may read a line in another way."""
+    if longest > NAME_MAX or any(each in lines for each in _ODD_NUMBERS):
+        return True
+    return longest > DIGITS_MAX and _LONG_NUMBER in lines.translate(_ALIKE)
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"field {twice!r:.80} is there twice")
-    return found
-
-
-def _pruned(value: Any, kind: Any, times: JsonTimes) -> Any:
-    """Reduce a value to what the type has of it, and turn a value of another type into what it
-    stands for."""
-    if isinstance(value, dict) and (isinstance(kind, pa.Schema) or pa.types.is_struct(kind)):
-        return {
-            field.name: _pruned(value[field.name], field.type, times)
-            for field in kind
-            if field.name in value
-        }
-    if isinstance(kind, pa.Schema):
-        return value
-    if isinstance(value, list) and pa.types.is_list(kind):
-        return [_pruned(each, kind.value_type, times) for each in value]
-    if isinstance(value, dict) and pa.types.is_map(kind):
-        return {name: _pruned(each, kind.item_type, times) for name, each in value.items()}
-    return times.of(value, kind)
+def _as_read(kind: pa.DataType) -> pa.DataType:
+    """The type that pyarrow's reader is asked for: texts for times, and decimals that are twice as
+    wide, for it does not look whether a number fits."""
+    kind = without_times(kind)
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_as_read(each.type)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_as_read(kind.value_type)))
+    return pa.decimal256(kind.precision, kind.scale) if pa.types.is_decimal128(kind) else kind
 
 
 def _is_of_json(kind: pa.DataType) -> bool:
