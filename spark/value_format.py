@@ -393,6 +393,8 @@ def _spark_kind(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
+    if pa.types.is_time32(kind):
+        return pa.time64("us")
     return kind
 
 

@@ -44,7 +44,7 @@ def ddl(columns: dict[str, str]) -> str:
 
 def plain(kind: pa.DataType) -> pa.DataType:
     """The type with numbers for times, of which Python has few, and bytes for texts."""
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return pa.int64()
     if pa.types.is_date(kind):
         return pa.int32()

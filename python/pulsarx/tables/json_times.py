@@ -42,9 +42,9 @@ _SHORT_ZONES = {
     "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
 }  # fmt: skip
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = "|".join(
-    ("january", "february", "march", "april", "may", "june", "july", "august", "september",
-     "october", "november", "december", *_MONTHS)
+_LONG_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
 )  # fmt: skip
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _GREGORIAN_DAY = -141_427  # 1582-10-15, from which on the calendars are one
@@ -242,6 +242,8 @@ def _micros_by(pattern: re.Pattern[str], text: str, zone: tzinfo | None) -> int:
         zone = zone_of(parts["z"].upper() if len(parts["z"]) == 1 else parts["z"])
     hour = int(parts.get("H", "0"))
     if "h" in parts:
+        if not 1 <= int(parts["h"]) <= 12:
+            raise ValueError("it is no hour of half a day")
         hour = int(parts["h"]) % 12 + (12 if parts.get("a", "am").lower() == "pm" else 0)
     minute, second = int(parts.get("m", "0")), int(parts.get("s", "0"))
     if hour > 23 or minute > 59 or second > 59:
@@ -272,6 +274,15 @@ _LETTERS = {
     "d": r"(?P<d>\d{%d,2})", "H": r"(?P<H>\d{%d,2})", "h": r"(?P<h>\d{%d,2})",
     "m": r"(?P<m>\d{%d,2})", "s": r"(?P<s>\d{%d,2})",
 }  # fmt: skip
+_OFFSETS = {1: r"[+-]\d{2}(?:\d{2})?", 2: r"[+-]\d{4}", 3: r"[+-]\d{2}:\d{2}",
+            4: r"[+-]\d{4}(?:\d{2})?", 5: r"[+-]\d{2}:\d{2}(?::\d{2})?"}  # fmt: skip
+# By letters of a pattern; others take all that is a zone.
+_FORMATTED_ZONES = {
+    **{"x" * count: form for count, form in _OFFSETS.items()},
+    **{"X" * count: f"Z|{form}" for count, form in _OFFSETS.items()},
+    **{"Z" * count: _OFFSETS[2] for count in (1, 2, 3)},
+    "ZZZZZ": f"Z|{_OFFSETS[5]}",
+}
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -288,17 +299,19 @@ def _pattern(text: str) -> re.Pattern[str]:
         elif letter in _LETTERS:
             made.append(_LETTERS[letter] % min(len(run), 2))
         elif letter in "yu":
-            made.append(r"(?P<Y>\d{2})" if len(run) == 2 else r"(?P<y>\d{4})")
+            made.append(r"(?P<Y>\d{2})" if len(run) == 2 else r"(?P<y>-?\d{4})")
         elif letter in "ML":
-            made.append(rf"(?P<M>\d{{{len(run)},2}})" if len(run) < 3 else rf"(?P<M>{_MONTH})")
+            names = {3: _MONTHS, 4: _LONG_MONTHS}.get(len(run))
+            form = rf"\d{{{len(run)},2}}" if names is None else "|".join(names)
+            made.append(rf"(?P<M>{form})")
         elif letter == "S":
-            made.append(rf"(?P<S>\d{{{len(run)}}})")
+            made.append(rf"(?P<S>\d{{1,{len(run)}}})")
         elif letter == "a":
             made.append("(?P<a>am|pm)")
         elif letter == "E":
             made.append("[a-z]+")
         elif letter in "XxZzVO":
-            made.append(rf"(?P<z>{_ZONE})")
+            made.append(rf"(?P<z>{_FORMATTED_ZONES.get(run, _ZONE)})")
         else:
             raise ValueError(
                 f"the letters {run} are not known here; a format is made of y M d H h m s S a E X "
