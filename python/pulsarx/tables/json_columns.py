@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Flaws = dict[int, str]  # what is wrong, by the row
 
-# pyarrow makes -0 a number below zero in a column of doubles, and takes -NaN and Inf.
-_ODD_NUMBERS = (b"NaN", b"Inf", *(b"-0" + bytes([each]) for each in b",}] \n\r\t"))
 _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * (DIGITS_MAX // 2)
 _ALONE = 64  # rows that are not worth another try of the fast way
@@ -158,7 +156,7 @@ class JsonDecoder:
         """None: pyarrow does not take them all."""
         _, offsets, data = payloads.buffers()
         lines, taken, longest = json_lines(offsets, data or b"", payloads.offset, len(payloads))
-        if taken < len(payloads) or _may_be_odd(lines, longest):
+        if taken < len(payloads) or _may_be_long(lines, longest):
             return None
         try:
             found = arrow_json.read_json(
@@ -170,6 +168,8 @@ class JsonDecoder:
                 parse_options=self._parse,
             )
             if found.num_rows != len(payloads) or self._lacking(found):
+                return None
+            if any(_has_odd(each) for column in found.columns for each in column.chunks):
                 return None
             return _with_times(found, self._target)
         except _ARROWS:
@@ -244,11 +244,27 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, offset, children)
 
 
-def _may_be_odd(lines: bytes, longest: int) -> bool:
-    """Whether pyarrow may read a line in another way."""
-    if longest > NAME_MAX or any(each in lines for each in _ODD_NUMBERS):
+def _may_be_long(lines: bytes, longest: int) -> bool:
+    """Whether a number or name may be longer than others than pyarrow take."""
+    if longest > NAME_MAX:
         return True
     return longest > DIGITS_MAX and _LONG_NUMBER in lines.translate(_ALIKE)
+
+
+def _has_odd(array: pa.Array) -> bool:
+    """Whether a number may be another one to others than pyarrow, which has a zero below zero for
+    -0, and takes -NaN and Inf."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return any(_has_odd(each) for each in array.flatten())
+    if pa.types.is_list(kind):
+        return _has_odd(array.values)
+    if not pa.types.is_floating(kind):
+        return False
+    bits = array.view(pa.int64() if kind == pa.float64() else pa.int32())
+    below_zero = pa.scalar(-1 << (kind.bit_width - 1), bits.type)
+    is_odd = pc.or_(pc.equal(bits, below_zero), pc.invert(pc.is_finite(array)))
+    return bool(pc.any(is_odd).as_py())
 
 
 def _as_read(kind: pa.DataType) -> pa.DataType:
