@@ -116,6 +116,12 @@ def test_odd_values_are_those_of_from_json_or_have_a_reason(spark, folder, reade
     )
 
 
+def test_each_difference_stands_in_the_guide():
+    guide = Path(pulsarx.spark.__file__).resolve().with_name("README.md")
+    for reason in odd_values.DIFFERENCES:
+        assert f"* {reason};\n" in guide.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("reader", ["native", "arrow"])
 def test_a_value_is_the_same_alone_and_beside_others(spark, reader):
     """The fast readers take what is alone; PyArrow's made another number of a decimal that did not
@@ -239,7 +245,16 @@ def test_json_options_are_checked_as_those_of_the_format(folder):
 
 @pytest.mark.parametrize(
     "kind",
-    ["interval", "interval year to month", "interval day to second", "variant", "map<int, int>"],
+    [
+        "interval",
+        "interval year to month",
+        "interval day to second",
+        "variant",
+        "map<int, int>",
+        "time(6)",
+        "char(3)",
+        "varchar(3)",
+    ],
 )
 def test_types_that_json_is_not_read_as_are_refused_by_name(folder, kind, spark):
     publish(folder, "t", [b"{}"])

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import struct
-from decimal import Context, Decimal, InvalidOperation, localcontext
+from decimal import Context, Decimal, DecimalException, localcontext
 
 import pyarrow as pa
 
@@ -570,7 +570,7 @@ def _decimal_converter(kind: pa.DataType) -> Callable[[Any], Decimal]:
                 if cut != found:
                     raise _no(value, kind, f"it has more than {kind.scale} digits behind the point")
                 return cut
-        except InvalidOperation:
+        except DecimalException:  # an exponent that is beyond all
             raise _no(value, kind) from None
 
     return convert
