@@ -317,7 +317,7 @@ def test_a_malformed_value_is_told_by_message_field_and_value(spark, folder):
 
 
 def test_malformed_values_are_in_the_column_that_is_named(spark, folder):
-    publish(folder, "t", [b'{"i":1}', b'{"i":"x","l":7}', b"\xff"])
+    publish(folder, "t", [b'{"i":1}', b'{"i":"x","l":7}', b"\xff", b'{"i":8/**/}'])
     for kind, expected in (("binary", b"\xff"), ("string", "\ufffd")):
         frame = read_topic(
             spark,
@@ -329,12 +329,14 @@ def test_malformed_values_are_in_the_column_that_is_named(spark, folder):
             json_options={"columnNameOfCorruptRecord": "bad"},
         )
         assert frame.schema["bad"].dataType.simpleString() == kind
-        first, second, third = frame.collect()
-        assert tuple(first) == (1, None, None)
+        first, second, third, comment = frame.collect()
+        assert tuple(first) == (1, None, None) and comment.i is None
         assert (second.i, second.l) == (None, 7)
         text = second.bad if kind == "string" else bytes(second.bad).decode()
         assert (text, third.bad) == ('{"i":"x","l":7}', expected)
     source = spark.read.format("pulsarx").options(root=str(folder), topic="t", valueFormat="json")
-    source = source.options(mode="PERMISSIVE", columnNameOfCorruptRecord="bad")
+    source = source.options(
+        mode="PERMISSIVE", columnNameOfCorruptRecord="bad", allowComments="true"
+    )
     rows = source.schema("bad string, i int").load().collect()
-    assert [row.i for row in rows] == [1, None, None] and rows[1].bad == '{"i":"x","l":7}'
+    assert [row.i for row in rows] == [1, None, None, 8] and rows[1].bad == '{"i":"x","l":7}'

@@ -43,6 +43,7 @@ class JsonDecoder:
         written; None: as from_json has it without options, times without a zone in UTC."""
         self._target = fields
         rules = rules or JsonRules()
+        self._is_utc = rules.times.is_utc
         self._rows = JsonRows(fields, rules)
         self._required = [each.name for each in fields if not each.nullable]
         # pyarrow's reader takes texts for times and dates, and makes them by a cast.
@@ -101,7 +102,7 @@ class JsonDecoder:
                 table = pa.table([each.array(built) for each in self._columns], self._texts)
                 if self._required:
                     refused = sorted({*refused, *self._lacking(table)})
-                return _with_times(table, self._target), refused
+                return _with_times(table, self._target, self._is_utc), refused
             except _ARROWS:  # a text that Arrow takes for no time, or 2 GiB of something
                 if len(payloads) > _ALONE:
                     half = len(payloads) // 2
@@ -171,7 +172,7 @@ class JsonDecoder:
                 return None
             if any(_has_odd(each) for column in found.columns for each in column.chunks):
                 return None
-            return _with_times(found, self._target)
+            return _with_times(found, self._target, self._is_utc)
         except _ARROWS:
             return None
 
@@ -198,30 +199,31 @@ def _table_of(rows: list[dict[str, Any] | None], fields: pa.Schema, target: pa.S
     empty: dict[str, Any] = {}
     found = [[(row or empty).get(name) for row in rows] for name in fields.names]
     arrays = [pa.array(each, field.type) for each, field in zip(found, fields)]
-    return _with_times(pa.table(arrays, schema=fields), target)
+    return _with_times(pa.table(arrays, schema=fields), target, False)
 
 
-def _with_times(table: pa.Table, target: pa.Schema) -> pa.Table:
+def _with_times(table: pa.Table, target: pa.Schema, is_utc: bool) -> pa.Table:
     """The columns with times made of texts. ArrowInvalid: a text is no time, or a decimal too
     large."""
     if table.schema == target:
         return table
     columns = []
     for field in target:
-        chunks = [_cast(each, field.type, field.name) for each in table[field.name].chunks]
+        chunks = [_cast(each, field.type, field.name, is_utc) for each in table[field.name].chunks]
         columns.append(pa.chunked_array(chunks, field.type))
     return pa.table(columns, schema=target)
 
 
-def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _cast(array: pa.Array, kind: pa.DataType, path: str, is_utc: bool) -> pa.Array:
     """Arrow's own cast of a struct parses what lies below its nulls, too, where an empty text is no
-    time; and it knows no maps. ArrowInvalid names the path."""
+    time; and it knows no maps. is_utc: times that name no zone are of UTC. ArrowInvalid names the
+    path."""
     if array.type == kind:
         return array
     buffers, offset = array.buffers()[:2], array.offset
     if pa.types.is_struct(kind):
         children = [
-            _cast(each, field.type, f"{path}.{field.name}")
+            _cast(each, field.type, f"{path}.{field.name}", is_utc)
             for each, field in zip(array.flatten(), kind)
         ]
         # Fields that must be there are null below a null struct, which from_arrays would refuse.
@@ -230,9 +232,9 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         )
         buffers, offset = nullable.buffers()[:1], 0
     elif pa.types.is_list(kind):
-        children = [_cast(array.values, kind.value_type, f"{path}[]")]
+        children = [_cast(array.values, kind.value_type, f"{path}[]", is_utc)]
     elif pa.types.is_map(kind):
-        items = _cast(array.items, kind.item_type, f"{path}{{}}")
+        items = _cast(array.items, kind.item_type, f"{path}{{}}", is_utc)
         entry = pa.struct([kind.key_field, kind.item_field])
         pair = [array.keys, items]
         children = [pa.Array.from_buffers(entry, len(items), [None], 0, 0, pair)]
@@ -240,6 +242,11 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         try:
             return array.cast(kind)
         except pa.ArrowInvalid as error:
+            if is_utc and pa.types.is_timestamp(kind) and pa.types.is_string(array.type):
+                try:  # none may name a zone
+                    return array.cast(pa.timestamp(kind.unit)).cast(kind)
+                except pa.ArrowInvalid:
+                    pass
             raise pa.ArrowInvalid(f"{path}: {error}") from None
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, offset, children)
 

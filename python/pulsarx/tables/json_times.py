@@ -82,6 +82,11 @@ class JsonTimes:
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonTimes, self._given
 
+    @property
+    def is_utc(self) -> bool:
+        """Whether times that name no zone are of UTC."""
+        return self._zone is UTC
+
     def are_given(self, kind: Any) -> bool:
         """Whether a format is given for something that a type has."""
         if pa.types.is_timestamp(kind):

@@ -15,6 +15,7 @@ import pytest
 from pulsarx.tables.json_columns import JsonDecoder
 from pulsarx.tables.json_rules import JsonRules
 from pulsarx.tables.json_times import JsonTimes
+from pulsarx.tables.json_values import JsonRows
 
 ZONED = pa.timestamp("us", "UTC")
 PLAIN = pa.timestamp("us")
@@ -57,6 +58,24 @@ def read(kind: pa.DataType, value: str, times: JsonTimes | None = None) -> Any:
 )
 def test_texts_are_timestamps_with_or_without_a_zone(text: str, expected: Any) -> None:
     assert read(ZONED, f'"{text}"') == expected
+
+
+def test_times_that_name_no_zone_are_made_at_once_where_it_is_utc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each was read by Python, fifty times slower."""
+    fields = pa.schema([("x", ZONED), ("deep", pa.struct([("at", pa.list_(ZONED))]))])
+    payload = b'{"x":"2013-01-31 10:00:00","deep":{"at":["2013-01-31T10:00:00",null]}}'
+    alone: list[bytes] = []
+    row = JsonRows.row
+    monkeypatch.setattr(JsonRows, "row", lambda rows, each: alone.append(each) or row(rows, each))
+    payloads = pa.array([payload, b"{}"] * 100, pa.binary())
+    for times, count in ((None, 0), (JsonTimes("UTC"), 0), (JsonTimes("+00:01"), 200)):
+        alone.clear()
+        table, flaws = JsonDecoder(fields, rules=JsonRules(times=times)).decode(payloads)
+        assert not flaws and len(alone) == count
+        if not count:
+            assert table.slice(198, 1).to_pylist() == [{"x": NOON, "deep": {"at": [NOON, None]}}]
 
 
 def test_times_without_a_zone_are_of_the_zone_that_is_given() -> None:
