@@ -145,7 +145,8 @@ def plan_format(options: Options) -> FormatPlan:
             options.valueSchema,
             found,
             list(found.topics),
-            options.times,
+            options.rules,
+            options.columnNameOfCorruptRecord,
         )
     source = TopicSource(options)
     try:
@@ -156,7 +157,8 @@ def plan_format(options: Options) -> FormatPlan:
             options.valueSchema,
             source.broker,
             planner.topics if planner is not None else [],
-            options.times,
+            options.rules,
+            options.columnNameOfCorruptRecord,
         )
     finally:
         source.close()

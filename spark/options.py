@@ -13,14 +13,24 @@ from pulsarx import errors
 from pulsarx.broker.offload.store_url import store_of
 from pulsarx.spark.cluster_url import READ_ALONE, is_cluster, is_store
 from pulsarx.spark.given_filter import filters_of
-from pulsarx.spark.value_choice import FORMATS, JSON, MODES, SCHEMA, check_format, times_of
+from pulsarx.spark.value_choice import (
+    CORRUPT_RECORD,
+    FORMATS,
+    JSON,
+    JSON_OPTIONS,
+    MODES,
+    PERMISSIVE,
+    SCHEMA,
+    check_format,
+    rules_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from pulsarx.tables.json_times import JsonTimes
+    from pulsarx.tables.json_rules import JsonRules
 
 BATCH, STREAM, SINK, STREAM_SINK = "read", "readStream", "write", "writeStream"
 _READS = (BATCH, STREAM)
@@ -128,6 +138,12 @@ def _time_format(text: str) -> str:
 
     JsonTimes(timestamp_format=text)
     return text
+
+
+def _locale(text: str) -> str:
+    if text.strip().lower().replace("_", "-") not in ("en", "en-us"):
+        raise ValueError("names of months and days are read in English alone: en-US")
+    return "en-US"
 
 
 def _offsets(text: str) -> str | dict[str, Any]:
@@ -267,7 +283,23 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "of JSON: the zone of times that name none, as Europe/Paris; UTC without it"),
     ("timestampFormat", _time_format, None, _READS,
      "of JSON: how timestamps are written, as a pattern of Java: dd/MM/yyyy HH:mm:ss"),
+    ("timestampNTZFormat", _time_format, None, _READS, "of JSON: the same of timestamp_ntz"),
     ("dateFormat", _time_format, None, _READS, "of JSON: the same of dates"),
+    ("enableDateTimeParsingFallback", _flag, None, _READS,
+     "of JSON: times that are not in the given format are read without one; default: false where "
+     "a format is given"),
+    ("locale", _locale, None, _READS, "of JSON: the language of names of months: en-US alone"),
+    ("allowComments", _flag, None, _READS, "of JSON: comments as in Java; default false"),
+    ("allowUnquotedFieldNames", _flag, None, _READS, "of JSON: default false"),
+    ("allowSingleQuotes", _flag, None, _READS, "of JSON: default true"),
+    ("allowNumericLeadingZeros", _flag, None, _READS, "of JSON: 007; default false"),
+    ("allowNonNumericNumbers", _flag, None, _READS,
+     "of JSON: NaN and Infinity, in quotes, too; default true"),
+    ("allowBackslashEscapingAnyCharacter", _flag, None, _READS, "of JSON: default false"),
+    ("allowUnquotedControlChars", _flag, None, _READS,
+     "of JSON: characters below the space in texts; default false"),
+    ("columnNameOfCorruptRecord", _text, CORRUPT_RECORD, _READS,
+     "of mode PERMISSIVE: the column of values that cannot be decoded"),
     ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
     ("maxBytesPerTrigger", _size, None, (STREAM,), "about so many bytes a micro-batch"),
     ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
@@ -331,6 +363,10 @@ _TABLE_HINTS = {
     SINK: "Spark loses the options of tables, so neither insertInto, INSERT INTO nor CREATE TABLE "
     '... AS SELECT can write; use df.write.format("pulsarx").options(...).mode("append").save()',
 }
+_INFERRED = "No schema is inferred from values: give .schema(...), or option valueSchema"
+_ONE_DOCUMENT = "Each message is one document, of however many lines"
+_WRITTEN = "Values are written with all fields, in one line"
+_NO_VARIANTS = "There are no columns of variants: read raw, and use parse_json"
 _HINTS = {
     "path": _ROOT_HINT,
     "paths": _ROOT_HINT,
@@ -348,6 +384,23 @@ _HINTS = {
     "allowdifferenttopicschemas": "Read topics of different schemas one by one, or with "
     "valueFormat raw",
     "pulsar.client.usetls": "Write pulsar+ssl:// in front of the host in root",
+    "samplingratio": _INFERRED,
+    "primitivesasstring": _INFERRED + "; a column of string has what stands there",
+    "prefersdecimal": _INFERRED + "; a column may be decimal",
+    "dropfieldifallnull": _INFERRED,
+    "infertimestamp": _INFERRED,
+    "multiline": _ONE_DOCUMENT,
+    "linesep": _ONE_DOCUMENT,
+    "encoding": "JSON is UTF-8: read raw, and decode other encodings",
+    "charset": "JSON is UTF-8: read raw, and decode other encodings",
+    "timeformat": "There are no columns of type time: read string, and cast",
+    "singlevariantcolumn": _NO_VARIANTS,
+    "explodeembeddedarray": _NO_VARIANTS,
+    "useunsaferow": "Rows come as Arrow",
+    "ignorenullfields": _WRITTEN,
+    "pretty": _WRITTEN,
+    "sortkeys": _WRITTEN,
+    "writenonasciicharacterascodepoint": _WRITTEN,
     "avroschema": "Give the definition as option valueSchema, with valueFormat avro",
 }
 
@@ -376,10 +429,9 @@ class Options:
         return is_cluster(self.root)
 
     @property
-    def times(self) -> JsonTimes | None:
-        """The formats of times in JSON, where something is said of them."""
-        said = (self.timeZone, self.timestampFormat, self.dateFormat)
-        return times_of(*said)
+    def rules(self) -> JsonRules | None:
+        """How JSON is written, where something is said of it."""
+        return rules_of(self._values)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -418,9 +470,29 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
     return Options(values)
 
 
+<<<<<<< HEAD
 def _is_of_admin(name: str, given: Mapping[str, str]) -> bool:
     """Whether it is given for the admin API, too: the same is then the same."""
     return f"{_ADMIN}{name}".lower() in (each.lower() for each in given)
+=======
+def json_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of JSON that are given as an argument, read. ValueError as read_options;
+    names are taken in any case."""
+    names = {each.lower(): each for each in (*JSON_OPTIONS, "locale", "columnNameOfCorruptRecord")}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        known = names.get(name.lower())
+        if known is None:
+            hint = _HINTS.get(name.lower())
+            raise ValueError(
+                f"json_options has no {name}. {hint or 'It has ' + ', '.join(names.values())}"
+            )
+        try:
+            found[known] = _TABLE[known.lower()][1](str(value))
+        except Exception as error:
+            raise ValueError(f"json_options: {known} is {value!r:.200}: {error}") from error
+    return found
+>>>>>>> 30ebe25d915612ac42c95640d5d1759a3462f6d0
 
 
 def of_stream(given: Mapping[str, str]) -> bool:
@@ -434,7 +506,7 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
         _flaw_of_topics(values, given, use)
         or _flaw_of_place(values, given, use)
         or _flaw_of_places(values, given, use)
-        or _flaw_of_values(values, use)
+        or _flaw_of_values(values, given, use)
         or _flaw_of_triggers(values, given)
         or _flaw_of_subscription(values, given)
     )
@@ -527,7 +599,7 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str], use: str) -> s
     return ""
 
 
-def _flaw_of_values(values: dict[str, Any], use: str) -> str:
+def _flaw_of_values(values: dict[str, Any], given: frozenset[str], use: str) -> str:
     from pulsarx.spark.topic_columns import column_names
 
     value_format = values["valueFormat"]
@@ -538,9 +610,11 @@ def _flaw_of_values(values: dict[str, Any], use: str) -> str:
             values["columns"] = tuple(values["columns"])
         if use in _READS:
             check_format(value_format, values["mode"], values["valueSchema"])
-            for name in ("timeZone", "timestampFormat", "dateFormat"):
+            for name in ("locale", *JSON_OPTIONS):
                 if values[name] is not None and value_format not in (JSON, SCHEMA):
-                    return f"{name} is about times in JSON; valueFormat is {value_format}"
+                    return f"{name} is about JSON; valueFormat is {value_format}"
+            if "columnNameOfCorruptRecord" in given and values["mode"] != PERMISSIVE:
+                return f"columnNameOfCorruptRecord needs mode {PERMISSIVE}"
     except ValueError as error:
         return str(error)
     return ""

@@ -19,12 +19,12 @@ from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.row_filter import filtered
 from pulsarx.spark.topic_columns import PARTITION, column_names, read_schema
 from pulsarx.spark.topic_plan import given_back_on_error, plan_topic
-from pulsarx.spark.value_choice import times_of
+from pulsarx.spark.value_choice import rules_of
 from pulsarx.spark.worker_heap import freeze_heap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     import pyarrow as pa
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
     from pulsarx.spark.row_filter import RowFilter
     from pulsarx.spark.value_format import ValueFormat
-    from pulsarx.tables.json_times import JsonTimes
 
     Batches = Iterator[pa.RecordBatch]
 
 RANGES_COLUMN = "ranges"
 _READ_ARGUMENTS = (
     "root", "value_format", "mode", "time_zone", "timestamp_format", "date_format",
+    "json_options",
 )  # fmt: skip
 # Of a batch that goes to Spark as it was decoded: then it is in the core's cache still. Of those of
 # 8 MiB most was not, and a query took a tenth longer. Functions get large ones: each of their calls
@@ -185,6 +185,7 @@ def map_topic(
     time_zone: str | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    json_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DataFrame:
     """Return a DataFrame of what a function makes of the topic, as `DataFrame.mapInArrow`, but read
@@ -209,6 +210,7 @@ def map_topic(
         time_zone: As read_topic.
         timestamp_format: As read_topic.
         date_format: As read_topic.
+        json_options: As read_topic.
         **options: start, end, where, selector, max_bytes_per_partition ... of `plan_topic`, which
             runs now.
 
@@ -235,8 +237,8 @@ def map_topic(
         return checked_batches(function(batches), wanted)
 
     chosen = value_format or ("raw" if value_schema is None else "json")
-    times = times_of(time_zone, timestamp_format, date_format)
-    values = _planned_values(root, topics, columns, chosen, value_schema, mode, times)
+    json = _json_options(json_options, time_zone, timestamp_format, date_format)
+    values = _planned_values(root, topics, columns, chosen, value_schema, mode, json)
     return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options, values)
 
 
@@ -252,6 +254,7 @@ def read_topic(
     time_zone: str | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    json_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DataFrame:
     """Return the messages of topics as a DataFrame, as they are now. Name the columns you need: one
@@ -268,10 +271,13 @@ def read_topic(
         value_format: `raw`, `string`, `json`, `avro`, or `schema`, which is the topic's own;
             columns are then those of its fields, and of messages.
         mode: What becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
-            PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
+            PERMISSIVE a row of what can be, with the value in _corrupt_record, DROPMALFORMED
+            nothing.
         time_zone: The zone of times in JSON, as option timeZone of format("pulsarx").
         timestamp_format: The form of times in JSON, as option timestampFormat.
         date_format: The form of dates in JSON, as option dateFormat.
+        json_options: More of from_json's options by their names, as {"allowComments": True}, and
+            columnNameOfCorruptRecord.
         **options: Those of `map_topic`.
 
     Raises:
@@ -283,14 +289,36 @@ def read_topic(
     """
     check_keywords("read_topic", options, plan_topic, *_READ_ARGUMENTS, "schema")
     chosen = value_format or ("raw" if schema is None else "json")
-    times = times_of(time_zone, timestamp_format, date_format)
-    values = _planned_values(root, topics, columns, chosen, schema, mode, times)
+    json = _json_options(json_options, time_zone, timestamp_format, date_format)
+    values = _planned_values(root, topics, columns, chosen, schema, mode, json)
     frame_schema: StructType | str
     if values is None:
         frame_schema = read_schema(column_names(columns))
     else:
         frame_schema = values.frame_schema
     return _mapped_frame(spark, topics, iter, frame_schema, root, columns, options, values)
+
+
+def _json_options(
+    given: Mapping[str, Any] | None,
+    time_zone: str | None,
+    timestamp_format: str | None,
+    date_format: str | None,
+) -> dict[str, Any]:
+    """The options of JSON by their names. ValueError: there is no such one, or not like that."""
+    from pulsarx.spark.options import json_options
+
+    found = json_options(given or {})
+    for name, value in (
+        ("timeZone", time_zone),
+        ("timestampFormat", timestamp_format),
+        ("dateFormat", date_format),
+    ):
+        if value is not None:
+            if name in found:
+                raise ValueError(f"{name} is given twice, once in json_options")
+            found[name] = value
+    return found
 
 
 def _planned_values(
@@ -300,7 +328,7 @@ def _planned_values(
     value_format: str,
     value_schema: StructType | str | None,
     mode: str | None,
-    times: JsonTimes | None,
+    json_options: dict[str, Any],
 ) -> ValueFormat | None:
     """None: the values are bytes."""
     from pyspark.sql.types import StructType
@@ -308,7 +336,7 @@ def _planned_values(
     from pulsarx.spark.root_view import open_root
     from pulsarx.spark.topic_plan import topic_names
     from pulsarx.spark.topic_source import check_topics
-    from pulsarx.spark.value_choice import JSON, SCHEMA, check_format
+    from pulsarx.spark.value_choice import JSON, PERMISSIVE, SCHEMA, check_format
     from pulsarx.spark.value_format import FormatPlan
 
     if value_format == "json" and isinstance(value_schema, str):
@@ -317,11 +345,15 @@ def _planned_values(
             raise ValueError(f"schema {value_schema!r:.200} has no columns; name them")
         value_schema = found
     check_format(value_format, mode, value_schema)
-    if times is not None and value_format not in (JSON, SCHEMA):
+    corrupt = json_options.pop("columnNameOfCorruptRecord", None)
+    if corrupt is not None and (mode or "").upper() != PERMISSIVE:
+        raise ValueError(f"columnNameOfCorruptRecord needs mode {PERMISSIVE}")
+    if json_options and value_format not in (JSON, SCHEMA):
         raise ValueError(
-            "time_zone, timestamp_format and date_format are about times in JSON; value_format is "
-            f"{value_format}"
+            f"{', '.join(json_options)} (time_zone, timestamp_format, date_format, json_options): "
+            f"about JSON; value_format is {value_format}"
         )
+    rules = rules_of(json_options)
     if value_format == "raw":
         return None
     if isinstance(columns, str):
@@ -330,7 +362,7 @@ def _planned_values(
     broker = open_root(read_root(root), named)
     try:
         check_topics(broker, named)
-        plan = FormatPlan(value_format, mode, value_schema, broker, named, times)
+        plan = FormatPlan(value_format, mode, value_schema, broker, named, rules, corrupt)
         return plan.of_schema(plan.schema(columns))
     finally:
         broker.close()

@@ -5,24 +5,50 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from pyspark.sql.types import StructType
 
-    from pulsarx.tables.json_times import JsonTimes
+    from pulsarx.tables.json_rules import JsonRules
 
 FORMATS = RAW, STRING, JSON, AVRO, SCHEMA = "raw", "string", "json", "avro", "schema"
 MODES = FAIL_FAST, PERMISSIVE, DROP_MALFORMED = "FAILFAST", "PERMISSIVE", "DROPMALFORMED"
 
 
-def times_of(
-    time_zone: str | None, timestamp_format: str | None, date_format: str | None
-) -> JsonTimes | None:
-    """Return the formats of times in JSON; None: nothing is said of them. ValueError: one is not
-    known."""
-    if time_zone is None and timestamp_format is None and date_format is None:
-        return None
-    from pulsarx.tables.json_times import JsonTimes
+CORRUPT_RECORD = "_corrupt_record"
+# Of JSON: the options of from_json, and the arguments of JsonRules and JsonTimes.
+JSON_OPTIONS = {
+    "timeZone": "time_zone",
+    "timestampFormat": "timestamp_format",
+    "timestampNTZFormat": "timestamp_ntz_format",
+    "dateFormat": "date_format",
+    "enableDateTimeParsingFallback": "parsing_fallback",
+    "allowComments": "allow_comments",
+    "allowUnquotedFieldNames": "allow_unquoted_field_names",
+    "allowSingleQuotes": "allow_single_quotes",
+    "allowNumericLeadingZeros": "allow_numeric_leading_zeros",
+    "allowNonNumericNumbers": "allow_non_numeric_numbers",
+    "allowBackslashEscapingAnyCharacter": "allow_backslash_escaping_any_character",
+    "allowUnquotedControlChars": "allow_unquoted_control_chars",
+}
 
-    return JsonTimes(time_zone, timestamp_format, date_format)
+
+def rules_of(options: Mapping[str, Any]) -> JsonRules | None:
+    """Return how JSON is written, by the options of from_json; None: nothing is said of it.
+
+    ValueError: a zone or format is not known.
+    """
+    given = {
+        argument: options[name]
+        for name, argument in JSON_OPTIONS.items()
+        if options.get(name) is not None
+    }
+    if not given:
+        return None
+    from pulsarx.tables.json_rules import JsonRules
+
+    return JsonRules.of(given)
 
 
 def check_format(

@@ -14,11 +14,7 @@ from pulsarx.schema.auto_consume import reader_of
 from pulsarx.spark.row_filter import filtered
 from pulsarx.spark.topic_columns import MESSAGE_ID, VALUE
 from pulsarx.spark.value_choice import DROP_MALFORMED, FAIL_FAST
-from pulsarx.spark.value_format import (
-    CORRUPT_RECORD,
-    SCHEMA_VERSION,
-    ValueFormat,
-)
+from pulsarx.spark.value_format import SCHEMA_VERSION, ValueFormat
 from pulsarx.tables.avro_columns import AvroDecoder
 from pulsarx.tables.json_columns import JsonDecoder, table_of
 from pulsarx.topic_name import TopicName
@@ -53,7 +49,7 @@ class ValueDecoder:
         self._topic = TopicName.of(planned.topic).partitioned_name
         self._decode: Callable[[pa.Array, pa.RecordBatch], tuple[pa.Table, Flaws]]
         if values.kind == "JSON":
-            self._decode = JsonDecoder(values.fields, times=values.times).decode
+            self._decode = JsonDecoder(values.fields, rules=values.rules).decode
         elif values.kind == "STRING":
             self._decode = self._texts
         elif values.kind == "AVRO":
@@ -80,8 +76,8 @@ class ValueDecoder:
             if flaws and values.mode == FAIL_FAST:
                 row = min(flaws)
                 self._refuse(row, flaws[row], payloads[row].as_py())
-            if CORRUPT_RECORD in values.columns:
-                found[CORRUPT_RECORD] = _only(payloads, flaws)
+            if values.corrupt in values.columns:
+                found[values.corrupt] = _only(payloads, flaws, values.corrupt_type)
         self._row_count += batch.num_rows
         required = {each.name for each in values.fields if not each.nullable}
         made = pa.RecordBatch.from_arrays(
@@ -99,7 +95,8 @@ class ValueDecoder:
         raise ValueError(
             f"message {self._id_of(self._row_count + row)} of {self._planned.topic} cannot be "
             f"decoded as {self._format.kind}: {why}. Its value is {errors.shown(payload)}. "
-            "mode PERMISSIVE gives a row of nulls for such a message, DROPMALFORMED none"
+            "mode PERMISSIVE gives a row of what can be decoded of such a message, DROPMALFORMED "
+            "none"
         )
 
     def _id_of(self, number: int) -> MessageId:
@@ -162,9 +159,16 @@ class ValueDecoder:
         return table_of(rows, fields, fields, flaws), flaws
 
 
-def _only(payloads: pa.Array, rows: Flaws) -> pa.Array:
+def _only(payloads: pa.Array, rows: Flaws, kind: str) -> pa.Array:
     """These rows of the payloads, and null for the others."""
+    wanted = pa.string() if kind == "string" else pa.binary()
     if not rows:
-        return pa.nulls(len(payloads), pa.binary())
+        return pa.nulls(len(payloads), wanted)
     taken = pa.array([row if row in rows else None for row in range(len(payloads))], pa.int64())
-    return payloads.take(taken)
+    found = payloads.take(taken)
+    try:
+        return found.cast(wanted)
+    except pa.ArrowInvalid:
+        texts = [None if each is None else each.decode("utf-8", "replace")
+                 for each in found.to_pylist()]  # fmt: skip
+        return pa.array(texts, wanted)

@@ -17,7 +17,15 @@ import json
 
 from pulsarx import errors
 from pulsarx.spark.topic_columns import EVERY_TYPE, VALUE, check_column, read_schema
-from pulsarx.spark.value_choice import AVRO, FAIL_FAST, JSON, PERMISSIVE, STRING, check_format
+from pulsarx.spark.value_choice import (
+    AVRO,
+    CORRUPT_RECORD,
+    FAIL_FAST,
+    JSON,
+    PERMISSIVE,
+    STRING,
+    check_format,
+)
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -29,9 +37,8 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.schema.schema import SchemaInfo
-    from pulsarx.tables.json_times import JsonTimes
+    from pulsarx.tables.json_rules import JsonRules
 
-CORRUPT_RECORD = "_corrupt_record"
 SCHEMA_VERSION = "__schemaVersion"
 _MESSAGE_COLUMNS = tuple(name for name in EVERY_TYPE if name != VALUE)
 
@@ -47,9 +54,12 @@ class ValueFormat:
         fields: pa.Schema,
         reader: SchemaInfo | None,
         writers: dict[str, dict[int, SchemaInfo]],
-        times: JsonTimes | None = None,
+        rules: JsonRules | None = None,
+        corrupt: tuple[str, str] = (CORRUPT_RECORD, "binary"),
     ) -> None:
-        self.times = times  # of JSON
+        self.rules = rules  # of JSON
+        # The column with what cannot be decoded, where columns has it, and its type.
+        self.corrupt, self.corrupt_type = corrupt
         self.kind = kind  # the type of a schema by its name, as "AVRO" or "INT32"
         self.mode = mode
         self.columns = columns  # all of them, in order
@@ -71,10 +81,10 @@ class ValueFormat:
     def frame_schema(self) -> StructType:
         """The schema of a DataFrame with these columns."""
         from pyspark.sql.pandas.types import from_arrow_type
-        from pyspark.sql.types import BinaryType, StructField, StructType
+        from pyspark.sql.types import StructField, StructType
 
         found = {field.name: field for field in read_schema(_MESSAGE_COLUMNS)}
-        found[CORRUPT_RECORD] = StructField(CORRUPT_RECORD, BinaryType(), True)
+        found[self.corrupt] = StructField(self.corrupt, _corrupt_types()[self.corrupt_type], True)
         for each in self.fields:
             found[each.name] = StructField(each.name, from_arrow_type(each.type), each.nullable)
         return StructType([found[name] for name in self.columns])
@@ -85,8 +95,23 @@ class ValueFormat:
             return self
         writers = _writers(broker, topics)
         return ValueFormat(
-            self.kind, self.mode, self.columns, self.fields, self.reader, writers, self.times
+            self.kind,
+            self.mode,
+            self.columns,
+            self.fields,
+            self.reader,
+            writers,
+            self.rules,
+            (self.corrupt, self.corrupt_type),
         )
+
+
+def _corrupt_types() -> dict[str, DataType]:
+    """The types that the column of values that cannot be decoded may have: text as in from_json has
+    a mark for what is none."""
+    from pyspark.sql.types import BinaryType, StringType
+
+    return {"binary": BinaryType(), "string": StringType()}
 
 
 def _writers(broker: ReadOnlyBroker, topics: Iterable[str]) -> dict[str, dict[int, SchemaInfo]]:
@@ -106,10 +131,15 @@ class FormatPlan:
         value_schema: str | StructType | None,
         broker: ReadOnlyBroker,
         topics: Sequence[str],
-        times: JsonTimes | None = None,
+        rules: JsonRules | None = None,
+        corrupt: str | None = None,
     ) -> None:
-        """ValueError, OperationNotSupported: what cannot be; say what to change."""
-        self._times = times
+        """corrupt: the name of the column of values that cannot be decoded. ValueError,
+        OperationNotSupported: what cannot be; say what to change."""
+        self._rules = rules
+        self._corrupt = corrupt or CORRUPT_RECORD
+        if self._corrupt in _MESSAGE_COLUMNS:
+            raise ValueError(f"columnNameOfCorruptRecord {corrupt} is a column of messages")
         self._mode = (mode or FAIL_FAST).upper()  # as Spark has it, in any case
         self._given = value_schema
         self._broker = broker
@@ -173,7 +203,11 @@ class FormatPlan:
             )
         known = {field.name: field for field in self._fields}
         if self._mode == PERMISSIVE:
-            known[CORRUPT_RECORD] = StructField(CORRUPT_RECORD, BinaryType(), True)
+            if self._corrupt in known and self._kind != JSON.upper():
+                raise ValueError(
+                    f"the value has a field {self._corrupt}; give another columnNameOfCorruptRecord"
+                )
+            known.setdefault(self._corrupt, StructField(self._corrupt, BinaryType(), True))
         _check_apart(known)
         for name in columns or ():
             check_column(name, (*known, *_MESSAGE_COLUMNS))
@@ -190,25 +224,28 @@ class FormatPlan:
 
         ValueError: columns that neither the values nor messages have, or of other types.
         """
-        from pyspark.sql.types import BinaryType, StructType
+        from pyspark.sql.types import StructType
 
         described = {field.name: field for field in read_schema(_MESSAGE_COLUMNS)}
         fields = []
+        corrupt_type = "binary"
         for field in schema.fields:
             wanted: DataType | None = None
             if field.name in described:
                 wanted = described[field.name].dataType
-            elif field.name == CORRUPT_RECORD:
+            elif field.name == self._corrupt:
                 if self._mode != PERMISSIVE:
-                    raise ValueError(f"column {CORRUPT_RECORD} needs mode {PERMISSIVE}")
-                wanted = BinaryType()
+                    raise ValueError(f"column {self._corrupt} needs mode {PERMISSIVE}")
+                wanted = _corrupt_types()["binary"]
+                if field.dataType == _corrupt_types()["string"]:
+                    wanted, corrupt_type = field.dataType, "string"
             elif self._fields is not None:
                 known = {each.name: each for each in self._fields}
                 check_column(field.name, (*known, *_MESSAGE_COLUMNS))
                 wanted = known[field.name].dataType
             else:
                 check_json(field.dataType, field.name)
-            is_value = field.name not in described and field.name != CORRUPT_RECORD
+            is_value = field.name not in described and field.name != self._corrupt
             may_require = is_value and self._kind == "JSON"
             if may_require and not field.nullable and self._mode == PERMISSIVE:
                 raise ValueError(
@@ -227,8 +264,8 @@ class FormatPlan:
                 fields.append(field)
         if not schema.fields:
             raise ValueError("the schema has no column; name some")
-        if CORRUPT_RECORD in schema.names and not fields:
-            raise ValueError(f"column {CORRUPT_RECORD} needs a field of the value beside it")
+        if self._corrupt in schema.names and not fields:
+            raise ValueError(f"column {self._corrupt} needs a field of the value beside it")
         if len(set(schema.names)) < len(schema.names):
             raise ValueError(f"the schema names a column twice: {', '.join(schema.names)}")
         return ValueFormat(
@@ -238,7 +275,8 @@ class FormatPlan:
             arrow_schema(StructType(fields)),
             self._reader if self._kind != "JSON" else None,
             _writers(self._broker, self._topics) if self._kind != "JSON" else {},
-            self._times,
+            self._rules,
+            (self._corrupt, corrupt_type),
         )
 
 
@@ -355,6 +393,8 @@ def _spark_kind(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
+    if pa.types.is_time32(kind):
+        return pa.time64("us")
     return kind
 
 

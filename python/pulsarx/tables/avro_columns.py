@@ -506,7 +506,9 @@ def _logical_of(written: Any, wanted: Any, passed_over: bool) -> str | None:
 
 def _is_known(definition: Any) -> bool:
     """Whether it has a logical type that is not ignored."""
-    return isinstance(definition, dict) and definition.get("logicalType") in LOGICAL_TYPES
+    if not isinstance(definition, dict) or not isinstance(definition["type"], str):
+        return False
+    return (definition["type"], definition.get("logicalType")) in LOGICAL_TYPES
 
 
 def _precision(written: dict[str, Any], column: BuiltColumn | None) -> int:

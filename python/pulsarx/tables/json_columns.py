@@ -1,14 +1,12 @@
 """Decodes a column of JSON objects into columns of their fields, by a schema. For Spark's tasks.
 
 The fast way is native (`_pycore/arrow/json_reader`), of objects whose fields have types that it
-builds. What it refuses goes another way, whose word is final, and so does all that has maps, small
-integers or floats: the payloads, one a line, to pyarrow's reader; what that refuses is halved until
-what is wrong with it is alone, and read value by value.
+builds. What it refuses is read value by value (`json_values`), whose word is final. What has small
+integers or floats goes, one payload a line, to pyarrow's reader; what that refuses is halved until
+what is wrong with it is alone, and read value by value, as is all that has maps.
 """
 
 from __future__ import annotations
-
-import json
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +15,10 @@ import pyarrow.json as arrow_json
 from pulsarx._pycore.arrow.json_lines import json_lines
 from pulsarx._pycore.arrow.json_reader import JsonReader
 from pulsarx.tables.built_columns import BuiltColumn, NotNative
-from pulsarx.tables.json_times import Digits, JsonTimes
-from pulsarx.tables.value_types import record_checker, without_times
+from pulsarx.tables.json_rules import JsonRules
+from pulsarx.tables.json_tokens import DIGITS_MAX, NAME_MAX
+from pulsarx.tables.json_values import JsonRows, Partial
+from pulsarx.tables.value_types import without_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Flaws = dict[int, str]  # what is wrong, by the row
 
+_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * (DIGITS_MAX // 2)
 _ALONE = 64  # rows that are not worth another try of the fast way
 _ARROWS = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
@@ -35,25 +37,28 @@ class JsonDecoder:
     those that are missing are null, as Spark's from_json has it."""
 
     def __init__(
-        self, fields: pa.Schema, *, natively: bool = True, times: JsonTimes | None = None
+        self, fields: pa.Schema, *, natively: bool = True, rules: JsonRules | None = None
     ) -> None:
-        """natively: False, to have all read by pyarrow and value by value. times: how they are
-        written; None: as ISO 8601 has it, those without a zone in UTC."""
+        """natively: False, to have all read by pyarrow and value by value. rules: how the JSON is
+        written; None: as from_json has it without options, times without a zone in UTC."""
         self._target = fields
-        self._times = times or JsonTimes()
+        rules = rules or JsonRules()
+        self._is_utc = rules.times.is_utc
+        self._rows = JsonRows(fields, rules)
         self._required = [each.name for each in fields if not each.nullable]
         # pyarrow's reader takes texts for times and dates, and makes them by a cast.
-        self._texts = pa.schema([each.with_type(without_times(each.type)) for each in fields])
-        self._check = record_checker(self._texts, "")
+        self._texts = pa.schema([each.with_type(_as_read(each.type)) for each in fields])
         # Arrow knows one form of times alone.
         self._is_fast = not any(
-            _has_map(each.type) or self._times.are_given(each.type) for each in fields
+            _has_map(each.type) or rules.times.are_given(each.type) for each in fields
         )
         self._parse = arrow_json.ParseOptions(
             explicit_schema=self._texts, unexpected_field_behavior="ignore"
         )
         self._columns: list[BuiltColumn] = []
         self._reader = self._native_reader() if natively else None
+        # What the native reader refuses is odd, and pyarrow's reader would mostly refuse it, too.
+        self._is_halved = self._is_fast and self._reader is None
 
     def _native_reader(self) -> JsonReader | None:
         """None: the fields have types that it does not build."""
@@ -97,9 +102,15 @@ class JsonDecoder:
                 table = pa.table([each.array(built) for each in self._columns], self._texts)
                 if self._required:
                     refused = sorted({*refused, *self._lacking(table)})
-                return _with_times(table, self._target), refused
-            except _ARROWS:  # a text that is no time, or 2 GiB of something
-                pass
+                return _with_times(table, self._target, self._is_utc), refused
+            except _ARROWS:  # a text that Arrow takes for no time, or 2 GiB of something
+                if len(payloads) > _ALONE:
+                    half = len(payloads) // 2
+                    table, refused = self._natively(payloads.slice(0, half))
+                    others, more = self._natively(payloads.slice(half))
+                    return pa.concat_tables([table, others]), [
+                        *refused, *(half + row for row in more),
+                    ]  # fmt: skip
         nothing = pa.table([pa.nulls(len(payloads), each.type) for each in self._target],
                            schema=self._target)  # fmt: skip
         if self._required:
@@ -115,7 +126,7 @@ class JsonDecoder:
         """first: the number of the first of them, for flaws."""
         if not len(payloads):
             return self._target.empty_table()
-        if self._is_fast:
+        if self._is_halved:
             found = self._fast(payloads)
             if found is not None:
                 return found
@@ -131,13 +142,14 @@ class JsonDecoder:
         here: Flaws = {}
         for row, payload in enumerate(payloads.to_pylist()):
             try:
-                if payload is None:
-                    raise ValueError(f"it has no value, and {self._required[0]} is required")
-                rows.append(self._check(_pruned(_object(payload), self._target, self._times)))
-            except (ValueError, RecursionError, OverflowError) as error:
+                rows.append(self._rows.row(payload))
+            except Partial as error:
+                rows.append(error.value)
+                here[row] = str(error)
+            except ValueError as error:
                 rows.append(None)
                 here[row] = str(error)
-        table = table_of(rows, self._texts, self._target, here)
+        table = table_of(rows, self._target, self._target, here)
         flaws.update({first + row: why for row, why in here.items()})
         return table
 
@@ -145,7 +157,7 @@ class JsonDecoder:
         """None: pyarrow does not take them all."""
         _, offsets, data = payloads.buffers()
         lines, taken, longest = json_lines(offsets, data or b"", payloads.offset, len(payloads))
-        if taken < len(payloads):
+        if taken < len(payloads) or _may_be_long(lines, longest):
             return None
         try:
             found = arrow_json.read_json(
@@ -158,7 +170,9 @@ class JsonDecoder:
             )
             if found.num_rows != len(payloads) or self._lacking(found):
                 return None
-            return _with_times(found, self._target)
+            if any(_has_odd(each) for column in found.columns for each in column.chunks):
+                return None
+            return _with_times(found, self._target, self._is_utc)
         except _ARROWS:
             return None
 
@@ -185,29 +199,31 @@ def _table_of(rows: list[dict[str, Any] | None], fields: pa.Schema, target: pa.S
     empty: dict[str, Any] = {}
     found = [[(row or empty).get(name) for row in rows] for name in fields.names]
     arrays = [pa.array(each, field.type) for each, field in zip(found, fields)]
-    return _with_times(pa.table(arrays, schema=fields), target)
+    return _with_times(pa.table(arrays, schema=fields), target, False)
 
 
-def _with_times(table: pa.Table, target: pa.Schema) -> pa.Table:
-    """The columns with times made of texts. ArrowInvalid: a text is no time."""
+def _with_times(table: pa.Table, target: pa.Schema, is_utc: bool) -> pa.Table:
+    """The columns with times made of texts. ArrowInvalid: a text is no time, or a decimal too
+    large."""
     if table.schema == target:
         return table
     columns = []
     for field in target:
-        chunks = [_cast(each, field.type, field.name) for each in table[field.name].chunks]
+        chunks = [_cast(each, field.type, field.name, is_utc) for each in table[field.name].chunks]
         columns.append(pa.chunked_array(chunks, field.type))
     return pa.table(columns, schema=target)
 
 
-def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _cast(array: pa.Array, kind: pa.DataType, path: str, is_utc: bool) -> pa.Array:
     """Arrow's own cast of a struct parses what lies below its nulls, too, where an empty text is no
-    time; and it knows no maps. ArrowInvalid names the path."""
+    time; and it knows no maps. is_utc: times that name no zone are of UTC. ArrowInvalid names the
+    path."""
     if array.type == kind:
         return array
     buffers, offset = array.buffers()[:2], array.offset
     if pa.types.is_struct(kind):
         children = [
-            _cast(each, field.type, f"{path}.{field.name}")
+            _cast(each, field.type, f"{path}.{field.name}", is_utc)
             for each, field in zip(array.flatten(), kind)
         ]
         # Fields that must be there are null below a null struct, which from_arrays would refuse.
@@ -216,9 +232,9 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         )
         buffers, offset = nullable.buffers()[:1], 0
     elif pa.types.is_list(kind):
-        children = [_cast(array.values, kind.value_type, f"{path}[]")]
+        children = [_cast(array.values, kind.value_type, f"{path}[]", is_utc)]
     elif pa.types.is_map(kind):
-        items = _cast(array.items, kind.item_type, f"{path}{{}}")
+        items = _cast(array.items, kind.item_type, f"{path}{{}}", is_utc)
         entry = pa.struct([kind.key_field, kind.item_field])
         pair = [array.keys, items]
         children = [pa.Array.from_buffers(entry, len(items), [None], 0, 0, pair)]
@@ -226,42 +242,47 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         try:
             return array.cast(kind)
         except pa.ArrowInvalid as error:
+            if is_utc and pa.types.is_timestamp(kind) and pa.types.is_string(array.type):
+                try:  # none may name a zone
+                    return array.cast(pa.timestamp(kind.unit)).cast(kind)
+                except pa.ArrowInvalid:
+                    pass
             raise pa.ArrowInvalid(f"{path}: {error}") from None
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, offset, children)
 
 
-def _object(payload: bytes) -> dict[str, Any]:
-    found = json.loads(payload.decode("utf-8"), object_pairs_hook=_distinct, parse_float=Digits)
-    if not isinstance(found, dict):
-        raise ValueError(f"it is no JSON object: {found!r:.80}")
-    return found
+def _may_be_long(lines: bytes, longest: int) -> bool:
+    """Whether a number or name may be longer than others than pyarrow take."""
+    if longest > NAME_MAX:
+        return True
+    return longest > DIGITS_MAX and _LONG_NUMBER in lines.translate(_ALIKE)
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"field {twice!r:.80} is there twice")
-    return found
+def _has_odd(array: pa.Array) -> bool:
+    """Whether a number may be another one to others than pyarrow, which has a zero below zero for
+    -0, and takes -NaN and Inf."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return any(_has_odd(each) for each in array.flatten())
+    if pa.types.is_list(kind):
+        return _has_odd(array.values)
+    if not pa.types.is_floating(kind):
+        return False
+    bits = array.view(pa.int64() if kind == pa.float64() else pa.int32())
+    below_zero = pa.scalar(-1 << (kind.bit_width - 1), bits.type)
+    is_odd = pc.or_(pc.equal(bits, below_zero), pc.invert(pc.is_finite(array)))
+    return bool(pc.any(is_odd).as_py())
 
 
-def _pruned(value: Any, kind: Any, times: JsonTimes) -> Any:
-    """Reduce a value to what the type has of it, and turn a value of another type into what it
-    stands for."""
-    if isinstance(value, dict) and (isinstance(kind, pa.Schema) or pa.types.is_struct(kind)):
-        return {
-            field.name: _pruned(value[field.name], field.type, times)
-            for field in kind
-            if field.name in value
-        }
-    if isinstance(kind, pa.Schema):
-        return value
-    if isinstance(value, list) and pa.types.is_list(kind):
-        return [_pruned(each, kind.value_type, times) for each in value]
-    if isinstance(value, dict) and pa.types.is_map(kind):
-        return {name: _pruned(each, kind.item_type, times) for name, each in value.items()}
-    return times.of(value, kind)
+def _as_read(kind: pa.DataType) -> pa.DataType:
+    """The type that pyarrow's reader is asked for: texts for times, and decimals that are twice as
+    wide, for it does not look whether a number fits."""
+    kind = without_times(kind)
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_as_read(each.type)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_as_read(kind.value_type)))
+    return pa.decimal256(kind.precision, kind.scale) if pa.types.is_decimal128(kind) else kind
 
 
 def _is_of_json(kind: pa.DataType) -> bool:

@@ -1,13 +1,12 @@
-"""Reads texts and numbers of JSON as values of other types, like Spark's from_json: times without a
-zone or finer than a microsecond, numbers since 1970, numbers in columns of text, exact decimals,
-NaN and Infinity in quotes. For JsonDecoder; the slow way of it, value by value.
+"""Reads texts as times, like Spark's from_json: with or without a zone, finer than a microsecond,
+of years of more or less than four digits, or in a format that is given. For JsonDecoder; the slow
+way of it, value by value.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from decimal import Context, Decimal, InvalidOperation, localcontext
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -17,36 +16,40 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ZONE = r"Z|z|[+-]\d{1,2}(?::?\d{2})?(?::?\d{2})?|[A-Za-z][\w/+-]*"
-_TEXT = re.compile(
-    r"(?P<y>\d{4})-(?P<M>\d{1,2})-(?P<d>\d{1,2})"
-    r"(?:[T ](?P<H>\d{1,2}):(?P<m>\d{1,2})(?::(?P<s>\d{1,2})(?:\.(?P<S>\d{1,9}))?)?"
-    rf"\s?(?P<z>{_ZONE})?)?",
-    re.ASCII,
-)
-_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", re.ASCII)
-_DATE_AND_MORE = re.compile(r"(\d{4}-\d{1,2}-\d{1,2})(?:[T ].*)?", re.ASCII | re.DOTALL)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = "|".join(
-    ("january", "february", "march", "april", "may", "june", "july", "august", "september",
-     "october", "november", "december", *_MONTHS)
+_TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
+_DATE = r"(?P<sign>[+-])?(?P<y>\d{4,%d})(?:-(?P<M>\d{1,2})(?:-(?P<d>\d{1,2})%s)?)?"
+# The zone behind hours or minutes is Arrow's, which Spark does not take.
+_TIME_TEXT = re.compile(
+    _DATE % (6, r"(?:[T ](?P<H>\d{1,2})(?::(?P<m>\d{1,2})(?::(?P<s>\d{1,2})"
+             r"(?:\.(?P<S>\d*))?(?P<z>[^\d.].*)?)?)?(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?)?"),
+    re.ASCII | re.DOTALL,
 )  # fmt: skip
-_NOT_NUMBERS = {
-    "NaN": float("nan"), "INF": float("inf"), "+INF": float("inf"), "Infinity": float("inf"),
-    "+Infinity": float("inf"), "-INF": float("-inf"), "-Infinity": float("-inf"),
+_DATE_TEXT = re.compile(_DATE % (7, r"(?:[T ].*)?"), re.ASCII | re.DOTALL)
+_DAYS_TEXT = re.compile(r"[+-]?\d+")
+_OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
+_REGION = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+", re.ASCII)
+_OFFSET_SECONDS_MAX = 24 * 3600 - 1
+# As Java has them, which Spark knows beside the names of regions.
+_SHORT_ZONES = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka", "CAT": "Africa/Harare", "CNT": "America/St_Johns",
+    "CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
 }  # fmt: skip
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EXACT = Context(prec=76)
-
-
-class Digits(float):
-    """A number of JSON with a fraction or exponent, and its text."""
-
-    def __new__(cls, text: str) -> Digits:
-        found = super().__new__(cls, text)
-        found.text = text
-        return found
-
-    text: str
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LONG_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_GREGORIAN_DAY = -141_427  # 1582-10-15, from which on the calendars are one
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # in which the calendar comes again
+_INT64 = 1 << 63
 
 
 class JsonTimes:
@@ -58,186 +61,233 @@ class JsonTimes:
         time_zone: str | None = None,
         timestamp_format: str | None = None,
         date_format: str | None = None,
+        timestamp_ntz_format: str | None = None,
+        parsing_fallback: bool | None = None,
     ) -> None:
         """time_zone: of times that name none; None: UTC. The formats are patterns of Java, as Spark
-        takes them, and then the only ones. ValueError: one of them is not known."""
-        self.time_zone = time_zone
+        takes them, and then the only ones but with parsing_fallback. ValueError: one of them is not
+        known."""
+        self._given = (
+            time_zone, timestamp_format, date_format, timestamp_ntz_format, parsing_fallback,
+        )  # fmt: skip
         self.timestamp_format = timestamp_format
+        self.timestamp_ntz_format = timestamp_ntz_format
         self.date_format = date_format
+        self._falls_back = parsing_fallback
         self._zone = UTC if time_zone is None else zone_of(time_zone)
-        self._timestamp = _TEXT if timestamp_format is None else _pattern(timestamp_format)
+        self._timestamp = None if timestamp_format is None else _pattern(timestamp_format)
+        self._plain = None if timestamp_ntz_format is None else _pattern(timestamp_ntz_format)
         self._date = None if date_format is None else _pattern(date_format)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return JsonTimes, (self.time_zone, self.timestamp_format, self.date_format)
+        return JsonTimes, self._given
+
+    @property
+    def is_utc(self) -> bool:
+        """Whether times that name no zone are of UTC."""
+        return self._zone is UTC
 
     def are_given(self, kind: Any) -> bool:
         """Whether a format is given for something that a type has."""
         if pa.types.is_timestamp(kind):
-            return self.timestamp_format is not None
+            given = self.timestamp_ntz_format if kind.tz is None else self.timestamp_format
+            return given is not None
         if pa.types.is_date(kind):
             return self.date_format is not None
         return any(self.are_given(kind.field(number).type) for number in range(kind.num_fields))
 
-    def of(self, value: Any, kind: Any) -> Any:
-        """The value as the type, but for times, has it, and times as texts that Arrow casts; what
-        cannot be is returned as it is, for its check to refuse."""
-        if pa.types.is_timestamp(kind):
-            return self._timestamp_of(value, kind)
-        if pa.types.is_date(kind):
-            return self._date_of(value)
-        if pa.types.is_string(kind):
-            return value if value is None or isinstance(value, str) else _text_of(value)
-        if pa.types.is_floating(kind):
-            if isinstance(value, str):
-                return _NOT_NUMBERS.get(value, value)
-            return float(value) if type(value) is int or isinstance(value, Digits) else value
-        if pa.types.is_decimal(kind):
-            return _decimal_of(value, kind)
-        return value
-
-    def _timestamp_of(self, value: Any, kind: pa.DataType) -> Any:
-        if type(value) is int and kind.tz is not None:  # seconds
+    def micros(self, text: str) -> int:
+        """Microseconds since 1970 of a time with a zone. ValueError: it is none."""
+        if self._timestamp is not None:
             try:
-                return _written(_EPOCH + timedelta(seconds=value), kind)
-            except OverflowError:
-                return value
-        if not isinstance(value, str):
-            return value
-        found = self._timestamp.fullmatch(value)
-        if found is None:
-            return value if self.timestamp_format is None else _unknown(value)
+                return _micros_by(self._timestamp, text, self._zone)
+            except (ValueError, LookupError, OverflowError):
+                if not self._falls_back:
+                    raise
+            return _micros(text.replace("GMT", ""), self._zone)
         try:
-            return _written(_datetime_of(found, None if kind.tz is None else self._zone), kind)
-        except (ValueError, OverflowError, LookupError):
-            return value if self.timestamp_format is None else _unknown(value)
+            return _micros(text, self._zone)
+        except (ValueError, LookupError, OverflowError):
+            if self._falls_back is False or "GMT" not in text:
+                raise
+        return _micros(text.replace("GMT", ""), self._zone)
 
-    def _date_of(self, value: Any) -> Any:
-        if type(value) is int:  # days
-            try:
-                return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
-            except OverflowError:
-                return value
-        if not isinstance(value, str):
-            return value
+    def plain_micros(self, text: str) -> int:
+        """The same of one that names no zone."""
+        if self._plain is not None:
+            return _micros_by(self._plain, text, None)
+        return _micros(text, None)
+
+    def days(self, text: str) -> int:
+        """Days since 1970. ValueError: it is no date."""
         if self._date is not None:
-            found = self._date.fullmatch(value)
             try:
-                return _unknown(value) if found is None else str(_datetime_of(found, None).date())
-            except (ValueError, LookupError):
-                return _unknown(value)
-        there = _DATE_AND_MORE.fullmatch(value)
-        if there is None:
-            return value
-        year, month, day = there[1].split("-")
-        return f"{year}-{month:0>2}-{day:0>2}"
+                return _date_by(self._date, text)
+            except (ValueError, LookupError, OverflowError):
+                if not self._falls_back:
+                    raise
+        elif self._falls_back is False:
+            return _days(text)
+        try:
+            return _days(text)
+        except ValueError:
+            clean = text.replace("GMT", "")
+            if clean != text:
+                try:
+                    return _days(clean)
+                except ValueError:
+                    pass
+            if _DAYS_TEXT.fullmatch(text) is None or not -(1 << 31) <= int(text) < 1 << 31:
+                raise
+        return _rebased(int(text))
+
+
+def _days(text: str) -> int:
+    found = _DATE_TEXT.fullmatch(text.strip(_TRIMMED))
+    if found is None:
+        raise ValueError("it is no date")
+    return _day(found)
+
+
+def _day(found: re.Match[str]) -> int:
+    year = int(f"{found['sign'] or ''}{found['y']}")
+    return days_of(year, int(found["M"] or 1), int(found["d"] or 1))
+
+
+def _micros(text: str, zone: tzinfo | None) -> int:
+    """zone: of one that names none; None: none may be named."""
+    found = _TIME_TEXT.fullmatch(text.strip(_TRIMMED))
+    if found is None:
+        raise ValueError("it is no time")
+    named = found["z"] or found["zone"]
+    if named is not None:
+        if zone is None:
+            raise ValueError("it names a zone")
+        zone = zone_of(named.strip(_TRIMMED))
+    day = _day(found)
+    hour, minute, second = (int(found[name] or 0) for name in "Hms")
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("it is no time of a day")
+    seconds = hour * 3600 + minute * 60 + second
+    fraction = int(f"{found['S'] or '':0<6}"[:6])
+    return _since_1970(day, seconds, fraction, zone)
+
+
+def _since_1970(day: int, seconds: int, micros: int, zone: tzinfo | None) -> int:
+    local = day * 86_400 + seconds
+    made = (local - _offset_of(zone, day, seconds)) * 1_000_000 + micros
+    if not -_INT64 <= made < _INT64:
+        raise ValueError("it is too far from 1970")
+    return made
+
+
+def _offset_of(zone: tzinfo | None, day: int, seconds: int) -> int:
+    """Seconds that a zone is ahead at its local time. As Java has it, what a change of the clock
+    skips is later, and what it repeats is the first."""
+    if zone is None:
+        return 0
+    ordinal = day + _EPOCH_ORDINAL
+    if ordinal < 1:
+        ordinal = 1  # before there were zones
+    while ordinal > date.max.toordinal() - 1:
+        ordinal -= -(-(ordinal - date.max.toordinal() + 1) // _CYCLE_DAYS) * _CYCLE_DAYS
+    there = datetime.fromordinal(ordinal) + timedelta(seconds=seconds)
+    offset = zone.utcoffset(there.replace(tzinfo=zone))
+    return 0 if offset is None else offset.days * 86_400 + offset.seconds
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Days since 1970 of a date of any year, before and behind Python's, too. ValueError: there is
+    no such day."""
+    cycles = (year - 1) // _CYCLE_YEARS
+    within = date(year - cycles * _CYCLE_YEARS, month, day)
+    return within.toordinal() - _EPOCH_ORDINAL + cycles * _CYCLE_DAYS
+
+
+def _rebased(days: int) -> int:
+    """Days of the calendar that was used before 1582, as the same date in the one since then."""
+    if days >= _GREGORIAN_DAY:
+        return days
+    number = days + 2_440_588 + 32_082  # since March of a year before all
+    cycle = (4 * number + 3) // 1461
+    left = number - 1461 * cycle // 4
+    month = (5 * left + 2) // 153
+    return days_of(
+        cycle - 4800 + month // 10,
+        month + 3 - 12 * (month // 10),
+        left - (153 * month + 2) // 5 + 1,
+    )
 
 
 def zone_of(name: str) -> tzinfo:
-    """ValueError: there is no such time zone."""
-    if name in ("Z", "z", "UTC", "GMT"):
+    """The zone of a name, as Java and Spark take it. ValueError: there is none."""
+    name = _SHORT_ZONES.get(name, name)
+    if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
-    offset = re.fullmatch(
-        r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", name, re.ASCII
-    )
+    plain = name[3:] if name[:3] in ("UTC", "GMT") else name[2:] if name[:2] == "UT" else name
+    offset = _OFFSET.fullmatch(plain)
     if offset is not None:
         sign, hours, minutes, seconds = offset.groups(default="0")
-        there = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
-        return timezone(-there if sign == "-" else there)
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError, OSError) as error:
-        raise ValueError(
-            f"there is no time zone {name!r:.80}; name it as Europe/Paris, +02:00 or UTC"
-        ) from error
+        total = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+        if total <= _OFFSET_SECONDS_MAX and int(minutes) < 60 and int(seconds) < 60:
+            return timezone(timedelta(seconds=-total if sign == "-" else total))
+    elif _REGION.fullmatch(name):
+        try:
+            return ZoneInfo(name)
+        except (LookupError, ValueError, OSError):
+            pass
+    raise ValueError(f"there is no time zone {name!r:.80}; name it as Europe/Paris, +02:00 or UTC")
 
 
-def _datetime_of(found: re.Match[str], zone: tzinfo | None) -> datetime:
-    """zone: of one that names none; None: none may be named. Finer parts than microseconds are cut
-    off."""
-    parts = {name: text for name, text in found.groupdict().items() if text is not None}
+def _micros_by(pattern: re.Pattern[str], text: str, zone: tzinfo | None) -> int:
+    parts = _parts_by(pattern, text)
     if "z" in parts:
         if zone is None:
             raise ValueError("it names a zone")
-        zone = zone_of(parts["z"])
-    month = parts.get("M", "1")
+        zone = zone_of(parts["z"].upper() if len(parts["z"]) == 1 else parts["z"])
     hour = int(parts.get("H", "0"))
     if "h" in parts:
+        if not 1 <= int(parts["h"]) <= 12:
+            raise ValueError("it is no hour of half a day")
         hour = int(parts["h"]) % 12 + (12 if parts.get("a", "am").lower() == "pm" else 0)
-    year = int(parts.get("y", "1970"))
-    if "Y" in parts:
-        year = 2000 + int(parts["Y"])
-    return datetime(
-        year,
-        int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1,
-        int(parts.get("d", "1")),
-        hour,
-        int(parts.get("m", "0")),
-        int(parts.get("s", "0")),
-        int(f"{parts.get('S', '0'):0<6}"[:6]),
-        zone,
-    )
+    minute, second = int(parts.get("m", "0")), int(parts.get("s", "0"))
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("it is no time of a day")
+    fraction = int(f"{parts.get('S', '0'):0<6}"[:6])
+    return _since_1970(_date_of(parts), hour * 3600 + minute * 60 + second, fraction, zone)
 
 
-def _written(found: datetime, kind: pa.DataType) -> str:
-    if kind.tz is not None:
-        found = found.astimezone(UTC).replace(tzinfo=None)
-    if kind.unit == "ms":
-        found = found.replace(microsecond=found.microsecond // 1000 * 1000)
-    text = found.isoformat(
-        sep="T", timespec="milliseconds" if kind.unit == "ms" else "microseconds"
-    )
-    return text if kind.tz is None else text + "Z"
+def _date_by(pattern: re.Pattern[str], text: str) -> int:
+    return _date_of(_parts_by(pattern, text))
 
 
-def _unknown(value: str) -> str:
-    """A text that no cast takes for a time: the user gave another format."""
-    return f"not in the given format: {value}"
+def _parts_by(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise ValueError("it is not in the given format")
+    return {name: part for name, part in found.groupdict().items() if part is not None}
 
 
-def _text_of(value: Any) -> str:
-    """Return what from_json has in a column of text: what stands there, without spaces."""
-    import json
-
-    if isinstance(value, Digits):
-        return value.text
-    if isinstance(value, dict):
-        pairs = [f"{_text_of_name(name)}:{_inner(each)}" for name, each in value.items()]
-        return f"{{{','.join(pairs)}}}"
-    if isinstance(value, list):
-        return f"[{','.join(map(_inner, value))}]"
-    return json.dumps(value)
-
-
-def _inner(value: Any) -> str:
-    return _text_of_name(value) if isinstance(value, str) else _text_of(value)
-
-
-def _text_of_name(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _decimal_of(value: Any, kind: pa.DataType) -> Any:
-    """Exactly, or not at all."""
-    if isinstance(value, Digits):
-        value = value.text
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        return value
-    try:
-        with localcontext(_EXACT):
-            found = Decimal(value)
-            cut = found.quantize(Decimal(1).scaleb(-kind.scale))
-            return cut if cut == found else value
-    except (InvalidOperation, ValueError):
-        return value
+def _date_of(parts: dict[str, str]) -> int:
+    month = parts.get("M", "1")
+    year = 2000 + int(parts["Y"]) if "Y" in parts else int(parts.get("y", "1970"))
+    number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+    return days_of(year, number, int(parts.get("d", "1")))
 
 
 _LETTERS = {
     "d": r"(?P<d>\d{%d,2})", "H": r"(?P<H>\d{%d,2})", "h": r"(?P<h>\d{%d,2})",
     "m": r"(?P<m>\d{%d,2})", "s": r"(?P<s>\d{%d,2})",
 }  # fmt: skip
+_OFFSETS = {1: r"[+-]\d{2}(?:\d{2})?", 2: r"[+-]\d{4}", 3: r"[+-]\d{2}:\d{2}",
+            4: r"[+-]\d{4}(?:\d{2})?", 5: r"[+-]\d{2}:\d{2}(?::\d{2})?"}  # fmt: skip
+# By letters of a pattern; others take all that is a zone.
+_FORMATTED_ZONES = {
+    **{"x" * count: form for count, form in _OFFSETS.items()},
+    **{"X" * count: f"Z|{form}" for count, form in _OFFSETS.items()},
+    **{"Z" * count: _OFFSETS[2] for count in (1, 2, 3)},
+    "ZZZZZ": f"Z|{_OFFSETS[5]}",
+}
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -254,17 +304,19 @@ def _pattern(text: str) -> re.Pattern[str]:
         elif letter in _LETTERS:
             made.append(_LETTERS[letter] % min(len(run), 2))
         elif letter in "yu":
-            made.append(r"(?P<Y>\d{2})" if len(run) == 2 else r"(?P<y>\d{4})")
+            made.append(r"(?P<Y>\d{2})" if len(run) == 2 else r"(?P<y>-?\d{4})")
         elif letter in "ML":
-            made.append(rf"(?P<M>\d{{{len(run)},2}})" if len(run) < 3 else rf"(?P<M>{_MONTH})")
+            names = {3: _MONTHS, 4: _LONG_MONTHS}.get(len(run))
+            form = rf"\d{{{len(run)},2}}" if names is None else "|".join(names)
+            made.append(rf"(?P<M>{form})")
         elif letter == "S":
-            made.append(rf"(?P<S>\d{{{len(run)}}})")
+            made.append(rf"(?P<S>\d{{1,{len(run)}}})")
         elif letter == "a":
             made.append("(?P<a>am|pm)")
         elif letter == "E":
             made.append("[a-z]+")
         elif letter in "XxZzVO":
-            made.append(rf"(?P<z>{_ZONE})")
+            made.append(rf"(?P<z>{_FORMATTED_ZONES.get(run, _ZONE)})")
         else:
             raise ValueError(
                 f"the letters {run} are not known here; a format is made of y M d H h m s S a E X "

@@ -42,7 +42,9 @@ _LOGICAL = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
-LOGICAL_TYPES = {"decimal", *(logical for _, logical in _LOGICAL)}
+DECIMAL_DIGITS_MAX = 38
+# With the types that they are of; others are ignored.
+LOGICAL_TYPES = {("bytes", "decimal"), ("fixed", "decimal"), *_LOGICAL}
 PRIMITIVES = {
     SchemaType.STRING: pa.string(),
     SchemaType.BYTES: pa.binary(),
@@ -114,6 +116,8 @@ class _Definition:
     def _of_logical(self, definition: dict[str, Any], path: str) -> pa.DataType:
         kind, logical = definition["type"], definition["logicalType"]
         if logical == "decimal" and kind in ("bytes", "fixed"):
+            if definition["precision"] > DECIMAL_DIGITS_MAX:
+                raise _refused(path, f"a decimal of {definition['precision']} digits")
             return pa.decimal128(definition["precision"], definition.get("scale", 0))
         found = _LOGICAL.get((kind, logical))
         if found is None:  # as Avro says: one that is not known is ignored

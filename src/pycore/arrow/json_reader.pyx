@@ -44,6 +44,7 @@ cdef enum:
     DEPTH_MAX = 64
     DIGITS_MAX = 18              # of a number: they fit into 64 bits
     NUMBER_SIZE_MAX = 40
+    NAME_SIZE_MAX = 16000        # some readers take no longer ones
     EXPONENT_MAX = 300
     EXACT_POWER_MAX = 22         # of ten, in a double
     QUOTE = 0x22
@@ -324,6 +325,8 @@ cdef int append_number(Scan* self, ColumnBuilder* column) noexcept nogil:
             -EXACT_POWER_MAX <= number.exponent <= EXACT_POWER_MAX):
         # Both are exact in a double, so that one operation rounds once.
         value = <double>number.digits
+        if number.is_integer and number.digits == 0:
+            return builder_double(column, 0.0)       # an integer has no zero below zero
         if number.exponent < 0:
             value /= POWERS[-number.exponent]
         else:
@@ -389,6 +392,8 @@ cdef int pass_over_nested(Scan* self, bint is_object, int depth) noexcept nogil:
                 status = take_string(self, &data, &size, &is_escaped)
             if status == STATUS_OK:
                 status = take_byte(self, COLON)
+            if status == STATUS_OK and size > NAME_SIZE_MAX:
+                status = STATUS_CORRUPT
             if status != STATUS_OK:
                 return status
         status = pass_over(self, depth + 1)
@@ -497,7 +502,7 @@ cdef int read_object(Scan* self, const int32_t* children, int count, int64_t row
                 status = take_byte(self, COLON)
             if status != STATUS_OK:
                 return status
-            if is_escaped:
+            if is_escaped or size > NAME_SIZE_MAX:
                 return STATUS_CORRUPT
             found = -1
             for turn in range(count):

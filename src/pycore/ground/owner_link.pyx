@@ -589,7 +589,7 @@ cdef class OwnerLink:
         return LED_TOLD if came < 0 and errno in (EAGAIN, EINTR) else LED_OVER
 
     cdef ssize_t spin_led(self, uint8_t* to, size_t size, int64_t until_ns) noexcept nogil:
-        """As step_led, awake."""
+        """Look for it without sleeping, as step_led."""
         cdef int64_t late_ns = monotonic_ns() + SPIN_NS
         cdef ssize_t came
         if until_ns >= 0:
