@@ -470,11 +470,11 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
     return Options(values)
 
 
-<<<<<<< HEAD
 def _is_of_admin(name: str, given: Mapping[str, str]) -> bool:
     """Whether it is given for the admin API, too: the same is then the same."""
     return f"{_ADMIN}{name}".lower() in (each.lower() for each in given)
-=======
+
+
 def json_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of JSON that are given as an argument, read. ValueError as read_options;
     names are taken in any case."""
@@ -492,7 +492,6 @@ def json_options(given: Mapping[str, Any]) -> dict[str, Any]:
         except Exception as error:
             raise ValueError(f"json_options: {known} is {value!r:.200}: {error}") from error
     return found
->>>>>>> 30ebe25d915612ac42c95640d5d1759a3462f6d0
 
 
 def of_stream(given: Mapping[str, str]) -> bool:
