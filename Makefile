@@ -69,7 +69,7 @@ test-long:
 	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
 
 # What is Spark's own, under each PySpark that is supported, and by Spark Connect. Each is
-# downloaded once (450 MB) into build/, beside the one of .venv. About two minutes for a version.
+# downloaded once (450 MB) into build/, but for the one of .venv. About two minutes for a version.
 SPARK_VERSIONS ?= 4.2 4.3
 SPARK_TESTS := $(addprefix tests/spark/test_,data_source.py stream.py exactly_once.py cluster.py \
 	cluster_stream.py connect.py)
@@ -80,8 +80,11 @@ test-spark-versions:
 	    place="$(CURDIR)/build/spark-$$version"; \
 	    if [ ! -e "$$place/complete" ]; then \
 	        rm -rf "$$place"; \
-	        $(VENV_PYTHON) tools/packages.py "$$place" "pyspark==$$version.*" \
-	            $(CONNECT_PACKAGES); \
+	        case "$$($(VENV_PYTHON) -c 'import pyspark; print(pyspark.__version__)')" in \
+	            $$version.*) spark= ;; \
+	            *) spark="pyspark==$$version.*" ;; \
+	        esac; \
+	        $(VENV_PYTHON) tools/packages.py "$$place" $$spark $(CONNECT_PACKAGES); \
 	        touch "$$place/complete"; \
 	    fi; \
 	    PYTHONPATH="$$place" $(VENV_PYTHON) -c 'import pyspark; print("PySpark", pyspark.__version__)'; \
