@@ -84,6 +84,10 @@ CAMPAIGNS = (
         "tests/spark/test_spark_kills.py", "-m", "long", rounds=3, scale=1,
     ),
     campaign(
+        "spark-cluster", "Spark's standalone cluster, and Pythons that start slowly",
+        "tests/spark/test_spark_cluster.py", "-m", "long", rounds=1,
+    ),
+    campaign(
         "function-kills", "functions that are effectively once, killed at any moment",
         "tests/api/functions/test_function_kills.py", "-m", "standard or long", rounds=25, scale=1,
     ),
