@@ -66,7 +66,9 @@ def session(
     if running is not None and running._jsc is not None:
         _check_master(wanted, str(running.master))
         settings = {}
+        is_new = False
     else:
+        is_new = True
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         if "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -84,7 +86,19 @@ def session(
     # caller has nothing, nor has the one that an interrupt makes Py4J begin with anew.
     jvm: Any = found._jvm
     jvm.org.apache.spark.sql.SparkSession.setActiveSession(found._jsparkSession)
+    if not is_new:
+        _make_known(found)
     return found
+
+
+def _make_known(spark: Any) -> None:
+    """A session looks for formats once, by a Python of its own. If that one was killed it knows
+    none from then on; a new session has not looked yet."""
+    manager = spark._jsparkSession.sessionState().dataSourceManager()
+    if not manager.dataSourceExists("pulsarx"):
+        from pulsarx.spark.data_source import register
+
+        register(spark)
 
 
 def _require(*packages: str) -> None:

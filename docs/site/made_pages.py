@@ -96,7 +96,7 @@ BELOW = {
     "docs/concepts/promises": ("RELIABILITY",),
     "docs/reference/api": ("docs/reference/api/*",),
     "docs/comparison": ("benchmarks/*", "tests/oracle/differences", "tests/transactions"),
-    "docs/spark": ("spark/README", "docs/spark-catalogues"),
+    "docs/spark": ("spark/README", "docs/spark-cluster", "docs/spark-catalogues"),
 }
 HIDDEN = ("docs/index", "README", "CHANGELOG")  # found by links alone
 # What classes have for the library itself, public to its modules and to nobody else.

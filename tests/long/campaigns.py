@@ -78,6 +78,15 @@ CAMPAIGNS = (
         "tests/spark/test_exactly_once.py", "tests/spark/test_killed_batches.py",
         "tests/spark/test_twin_tasks.py", "-m", "standard or long", rounds=3,
     ),
+    # 75 kills a round, minutes.
+    campaign(
+        "real-spark-kills", "a real Spark: its Pythons, executors and drivers, killed at random",
+        "tests/spark/test_spark_kills.py", "-m", "long", rounds=3, scale=1,
+    ),
+    campaign(
+        "spark-cluster", "Spark's standalone cluster, and Pythons that start slowly",
+        "tests/spark/test_spark_cluster.py", "-m", "long", rounds=1,
+    ),
     campaign(
         "function-kills", "functions that are effectively once, killed at any moment",
         "tests/api/functions/test_function_kills.py", "-m", "standard or long", rounds=25, scale=1,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -33,6 +34,7 @@ from typing import Any, NoReturn
 
 HASH_SEED = "0"  # PySpark gives it to its workers
 PID_DIGITS = 10
+_SET_NAME = 15  # of prctl
 IMPORTED = [
     "pandas",
     "pyarrow.pandas_compat",
@@ -230,6 +232,7 @@ def become(
     """What the parent of the client wanted: `python -m` and these arguments."""
     os.environ.clear()
     os.environ.update(environment, PREPARED_FOR=str(client))
+    ctypes.CDLL(None).prctl(_SET_NAME, b"for %d" % client, 0, 0, 0)  # for spark_processes
     time.tzset()
     os.chdir(folder)
     # Not PySpark's archives, whose contents Python lists anew for every task.

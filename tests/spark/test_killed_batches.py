@@ -14,6 +14,7 @@ from pulsarx import errors
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
 from dying_batch import BATCH_POINTS, DyingBatchSource
+from dying_plan import PLAN_POINTS, DyingPlanSource
 from numbered_rows import COUNT, check_numbers, make_old, write_numbers
 from spark_steps import make_topics, staged, values
 
@@ -47,6 +48,36 @@ def test_a_batch_may_die_anywhere(spark: Any, folder: Path, tmp_path: Path, poin
         assert point in ("linked", "between") and left == [f"{left[0].split('/')[0]}/files.json"]
         make_old(folder, left)
         assert len(collect_staging(folder, HOUR_MS)) == 1
+
+
+@pytest.mark.parametrize("point", PLAN_POINTS)
+def test_a_call_whose_planning_dies_fails_and_may_be_made_again(
+    spark: Any, folder: Path, tmp_path: Path, point: str
+) -> None:
+    """As the guide says: Spark asks for a plan once, and tries tasks alone again."""
+    make_topics(folder, "t")
+    spark.dataSource.register(DyingPlanSource)
+    options = {"root": str(folder), "topic": "t", "dieAt": point, "marker": str(tmp_path / "died")}
+
+    def save() -> None:
+        rows = spark.range(0, COUNT, numPartitions=2).selectExpr("CAST(id AS string) AS value")
+        writer = rows.write.format("pulsarx-dying-plan").options(**options)
+        writer.options(txnAppId="nightly", txnVersion="7").mode("append").save()
+
+    def load() -> list[int]:
+        frame = spark.read.format("pulsarx-dying-plan").options(**options, columns="value").load()
+        return sorted(int(row["value"]) for row in frame.collect())
+
+    call = save if point == "writer" else load
+    if call is load:
+        save()
+    with pytest.raises(Exception, match=r"crashed|exited|Broken pipe|closed"):
+        call()
+    assert (tmp_path / "died").exists()
+    call()
+    save()
+    assert load() == list(range(COUNT))
+    assert not staged(folder)
 
 
 # Hosts without the folder -------------------------------------------------------------------------

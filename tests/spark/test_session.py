@@ -133,6 +133,34 @@ def test_the_format_may_be_registered(spark, tmp_path: Path):
     assert sorted(bytes(row["value"]) for row in frame.collect()) == [b"one", b"two"]
 
 
+def test_a_session_whose_look_for_formats_was_killed_finds_ours_again(
+    spark, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It knew none for as long as it lived. What Spark keeps of a look that failed is put there."""
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send_many([b"one", b"two"])
+    jvm, other = spark._jvm, spark.newSession()
+    name = "org.apache.spark.sql.execution.datasources.DataSourceManager$"
+    looks = jvm.java.lang.Class.forName(name).getField("MODULE$").get(None)
+    put, known = getattr(looks, "dataSourceBuilders_$eq"), looks.dataSourceBuilders()
+    put(jvm.scala.Some(jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})))
+
+    def load() -> int:
+        options = {"root": str(folder), "topic": "t"}
+        return other.read.format("pulsarx").options(**options).load().count()
+
+    try:
+        with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+            load()
+        monkeypatch.setattr(type(spark), "_instantiatedSession", other)
+        assert pulsarx.spark.session() is other
+        assert load() == 2
+    finally:
+        put(known)
+        monkeypatch.undo()
+        assert pulsarx.spark.session() is spark
+
+
 def test_a_thread_that_asks_for_the_session_can_write(spark, tmp_path: Path):
     """It could not: Java's side of it had no active session, and did not find the format."""
     folder = tmp_path / "data"
