@@ -105,8 +105,10 @@ def test_a_session_reads_the_history_without_the_folder(
         _numbers(*range(3, STORED, 5), *range(3, 10, 5))
     )
     version = pulsarx.spark.tables_version(place.url)
-    names = pulsarx.spark.tables(spark, place.url, prefix="of_", as_of=version, columns="value")
-    assert names == ["of_p", "of_t"] and spark.table("of_t").count() == STORED
+    names = pulsarx.spark.tables(spark, place.url, prefix="far_", as_of=version, columns="value")
+    assert names == ["far_p", "far_t"] and spark.table("far_t").count() == STORED
+    for name in names:
+        spark.catalog.dropTempView(name)
     counted = pulsarx.spark.map_topic(spark, "p", lambda batches: batches, "value binary",
                                       root=str(place.place), columns="value")  # fmt: skip
     assert counted.count() == 10
