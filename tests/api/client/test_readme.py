@@ -18,7 +18,8 @@ LIMITS = (ROOT / "docs/reference/limits.md").read_text(encoding="utf-8")
 WITH_EFFECT = {
     "Client": (
         "service_url clock randomness durability flush_interval_ms broker_options read_only "
-        "message_listener_threads memory_limit_bytes exclusive operation_timeout_seconds"
+        "message_listener_threads memory_limit_bytes exclusive enable_busy_wait "
+        "operation_timeout_seconds"
     ),
     "create_producer": (
         "topic producer_name schema initial_sequence_id compression_type max_pending_messages "
