@@ -116,6 +116,24 @@ def test_ctrl_c_reaches_who_waits_awake(folder: Path) -> None:
         assert consumer.receive(PATIENCE_MS).data() == b"1"
 
 
+def test_a_forked_child_sleeps_unless_it_asks(folder: Path) -> None:
+    with pulsarx.Client(folder, enable_busy_wait=True):
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                with pulsarx.Client("memory:") as client:
+                    consumer = client.subscribe("t", "s")
+                    slept = sleeps(consumer)
+                    with pulsarx.Client("memory:", enable_busy_wait=True):
+                        awake = sleeps(consumer)
+                    again = sleeps(consumer)
+                status = 0 if slept >= ROUNDS > awake and again >= ROUNDS else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_client_of_a_cluster_has_no_such_option() -> None:
     with pytest.raises(errors.OperationNotSupported, match="enable_busy_wait"):
         pulsarx.Client("pulsar://localhost:1", enable_busy_wait=True)

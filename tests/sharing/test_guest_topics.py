@@ -276,3 +276,21 @@ def test_a_topic_that_keeps_nothing_and_is_made_anew_at_once_is_received_from(
             return bool(consumer.receive_many(1, timeout_millis=100))
 
         wait_until(receives)
+
+
+def test_a_topic_that_keeps_nothing_and_is_deleted_is_let_go(
+    folder: Path, owner: SharingProcess
+) -> None:
+    topics = [f"non-persistent://public/default/p-{number}" for number in range(3)]
+    with pulsarx.Client(folder) as client:
+        consumer: Any = client.subscribe(
+            re.compile("non-persistent://public/default/p-.*"),
+            "s",
+            regex_subscription_mode=pulsarx.RegexSubscriptionMode.AllTopics,
+        )
+        for topic in topics:
+            owner.run(f"client.create_producer({topic!r}).close()")
+        wait_until(lambda: len(consumer.members()) == len(topics))
+        for topic in topics:
+            owner.run(f"client.admin.topics.delete({topic!r}, force=True)")
+        wait_until(lambda: consumer.members() == [])

@@ -467,7 +467,7 @@ class _Several:
         try:
             self._attach_topic(whole, topic, part)
             return []
-        except TopicGone:
+        except errors.TopicNotFound:  # also as the owner answers a guest
             self._leave([topic])
             return [topic.topic_name]
 

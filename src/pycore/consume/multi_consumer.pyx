@@ -9,7 +9,7 @@ from pulsarx._core.wait_event cimport (
     WAIT_EVENTS_MAX, WAIT_EVENTS_POLL_NS, WaitEvent, wait_event_enter, wait_event_leave,
     wait_event_wake,
 )
-from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.status cimport STATUS_OK, STATUS_TIMEOUT
 from pulsarx._pycore.arrow.arrow_block cimport (
     ArrowBlock, arrow_block_finish, arrow_block_new, arrow_block_release,
 )
@@ -21,7 +21,8 @@ from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
-from pulsarx._pycore.ground.waits cimport sleep_on, sleep_on_any
+from pulsarx._pycore.ground.system_time cimport monotonic_ns
+from pulsarx._pycore.ground.waits cimport sleep_on, sleep_on_any, waits_are_busy
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.open_transactions cimport TransactionCore, transaction_of
@@ -371,6 +372,7 @@ cdef class MultiConsumerCore:
         cdef uint32_t count = len(tails) + 1
         cdef uint32_t entered = 0
         cdef uint32_t at
+        cdef int64_t until_ns
         cdef WaitEvent** events = <WaitEvent**>PyMem_Malloc(count * sizeof(WaitEvent*))
         cdef uint32_t* seen = <uint32_t*>PyMem_Malloc(count * sizeof(uint32_t))
         if left_ns < 0 or left_ns > MORE_TOPICS_NS:
@@ -395,7 +397,11 @@ cdef class MultiConsumerCore:
                 tail = tails[at - 1]
                 if tail.c_event != events[at]:       # the look found that it grows elsewhere
                     return 0
-            sleep_on_any(events, seen, count, left_ns)
+            until_ns = monotonic_ns() + left_ns
+            # Awake it returns early, and the caller asks another process for topics.
+            while sleep_on_any(events, seen, count, left_ns) == STATUS_TIMEOUT and (
+                    waits_are_busy() and monotonic_ns() < until_ns):
+                signals_check()
         finally:
             for at in range(entered):
                 wait_event_leave(events[at])

@@ -21,7 +21,7 @@ cdef bint threads_have_ended() noexcept
 """Whether the interpreter ends and finalizers run: threads but the main one are gone, or end as
 soon as they want the GIL, so nobody may wait for them."""
 
-cdef uint64_t fork_number() noexcept
+cdef uint64_t fork_number() noexcept nogil
 """Return how many forks lie between the first process with PulsarX and this one."""
 
 

@@ -77,7 +77,7 @@ cdef bint threads_have_ended() noexcept:
     return Py_IsFinalizing()
 
 
-cdef uint64_t fork_number() noexcept:
+cdef uint64_t fork_number() noexcept nogil:
     return fork_count
 
 

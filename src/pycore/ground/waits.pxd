@@ -7,7 +7,7 @@ But a greenlet that holds a lock (locks.pxd) keeps its thread until it has waite
 of them are one thread, and a second one would enter.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -16,8 +16,9 @@ cdef enum:
 
 
 cdef class BusyWait:
-    """Has the calls of this process that wait stay awake, until `end`."""
+    """Has the calls of this process that wait stay awake, until `end`; none of a forked child."""
     cdef bint ended
+    cdef uint64_t forks                  # when it was made
 
 
 cdef bint waits_are_busy() noexcept nogil

@@ -1,5 +1,5 @@
 class BusyWait:
-    """Has the calls of this process that wait stay awake, until `end`."""
+    """Has the calls of this process that wait stay awake, until `end`; none of a forked child."""
 
     def __new__(cls) -> BusyWait: ...
     def end(self) -> None:

@@ -4,7 +4,9 @@ import sys
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport atomic_add_u32, atomic_load_u32, atomic_sub_u32
+from pulsarx._core.atomic cimport (
+    atomic_add_u32, atomic_load_u32, atomic_store_u32, atomic_sub_u32,
+)
 from pulsarx._core.status cimport STATUS_OK, STATUS_TIMEOUT
 from pulsarx._core.wait_event cimport (
     WAIT_EVENTS_MAX, WAIT_EVENTS_POLL_NS, WaitEvent, wait_event_enter, wait_event_leave,
@@ -34,12 +36,18 @@ cdef enum:
 
 cdef dict modules = sys.modules
 cdef uint32_t busy_waits = 0             # how many BusyWaits there are; atomic
+cdef uint64_t busy_forks = 0             # the process of which they are; else there are none
 
 
 cdef class BusyWait:
     """See the pxd."""
 
     def __cinit__(self):
+        global busy_forks
+        self.forks = fork_number()
+        if busy_forks != self.forks:
+            atomic_store_u32(&busy_waits, 0)
+            busy_forks = self.forks
         atomic_add_u32(&busy_waits, 1)
 
     def __dealloc__(self):
@@ -47,13 +55,13 @@ cdef class BusyWait:
 
     def end(self) -> None:
         """Have calls sleep again, if this was the last one."""
-        if not self.ended:
-            self.ended = True
+        if not self.ended and self.forks == fork_number():
             atomic_sub_u32(&busy_waits, 1)
+        self.ended = True
 
 
 cdef bint waits_are_busy() noexcept nogil:
-    return atomic_load_u32(&busy_waits) != 0
+    return atomic_load_u32(&busy_waits) != 0 and busy_forks == fork_number()
 
 
 cdef int wait_on(WaitEvent* event, uint32_t seen, int64_t left_ns,
@@ -113,7 +121,8 @@ cdef int spin(WaitEvent** events, const uint32_t* seen, uint32_t count,
               int64_t left_ns) noexcept nogil:
     cdef int64_t until_ns = monotonic_ns() + (
         SPIN_NS if left_ns < 0 or left_ns > SPIN_NS else left_ns)
-    cdef uint32_t look, at
+    cdef uint32_t at
+    cdef int look
     while True:
         for look in range(LOOKS):
             for at in range(count):

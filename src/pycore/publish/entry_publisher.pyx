@@ -6,6 +6,7 @@ from collections import deque
 import weakref
 
 cimport cython
+from libc.errno cimport EDQUOT, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
@@ -386,6 +387,8 @@ cdef class LedgerPublisher(EntryPublisher):
         if status == STATUS_TORN:
             # Stored once more, they could be found twice.
             group.is_stored = True
+            if self.tail.lane is not None and ledger_error(&writer.c_ledger) in (ENOSPC, EDQUOT):
+                self.tail.lane.put(self.tail.managed_ledger.want_room)
             raise_status(STATUS_IO, ledger_error(&writer.c_ledger),
                          f"store {group.count} entries of {self.topic_name}")
         if status != STATUS_OK:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.clock import Timer
     from pulsarx.processes.guest.host import GuestHost
 
+_GONE = -1  # in the place of the id of a topic
 _AGAIN_MS = 1000  # until the owner is asked again that did not answer
 
 
@@ -55,10 +56,13 @@ class GuestTopics:
             self._post()
 
     def was_closed(self, name: str) -> None:
-        """The owner has closed a consumer of a non-persistent topic, as when it is deleted: another
-        one may have its name by now. In the thread that reads the connection."""
+        """The owner has closed a consumer of a non-persistent topic, as when it is deleted: the
+        next look says so, also where another one has its name by then. In the thread that reads the
+        connection."""
         with self._lock:
+            # Also where a look has missed the topic before this was told.
             self._known.discard((name, 0))
+            self._known.add((name, _GONE))
         self._heard()
 
     def watch(self, follower: Any) -> None:
