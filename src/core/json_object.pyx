@@ -2,7 +2,7 @@
 """Body of json_object.pxd."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
 
@@ -17,6 +17,9 @@ cdef enum:
     TAB = 0x09
     LINE_FEED = 0x0A
     CARRIAGE_RETURN = 0x0D
+    MINUS = 0x2D
+    LETTER_I = 0x49
+    LETTER_N = 0x4E
 
 
 cdef extern from *:
@@ -47,7 +50,7 @@ cdef inline uint64_t control_bytes(uint64_t word) noexcept nogil:
 cdef inline uint32_t pass_plain(const uint8_t* data, uint32_t size, uint32_t at,
                                 bint in_string) noexcept nogil:
     """To the next byte that counts, or the end: in a string quote, backslash or control character,
-    elsewhere quote, bracket or control character."""
+    elsewhere quote, bracket, control character, N or I."""
     cdef uint64_t word = 0
     cdef uint64_t found
     while at + WORD <= size:
@@ -56,6 +59,7 @@ cdef inline uint32_t pass_plain(const uint8_t* data, uint32_t size, uint32_t at,
         if in_string:
             found |= equal_bytes(word, BACKSLASH)
         else:
+            found |= equal_bytes(word, LETTER_N) | equal_bytes(word, LETTER_I)
             word |= each_byte(SPACE)     # makes braces of brackets
             found |= equal_bytes(word, BRACE) | equal_bytes(word, BRACE_END)
         found &= each_byte(0x80)
@@ -95,7 +99,17 @@ cdef inline uint32_t pass_string(const uint8_t* data, uint32_t size, uint32_t at
             return 0
 
 
-cdef int json_object_copy(const uint8_t* data, uint32_t size, uint8_t* copy) noexcept nogil:
+cdef inline int word_at(const uint8_t* data, uint32_t size, uint32_t at) noexcept nogil:
+    """Which of JSON_WORDS an N or I begins."""
+    if data[at] == LETTER_N:
+        return JSON_WORDS_ODD if data[at - 1] == MINUS else JSON_WORDS_KNOWN
+    if size - at >= 8 and memcmp(data + at, <const char*>b"Infinity", 8) == 0:
+        return JSON_WORDS_KNOWN
+    return JSON_WORDS_ODD
+
+
+cdef int json_object_copy(const uint8_t* data, uint32_t size, uint8_t* copy,
+                          int* words) noexcept nogil:
     cdef uint32_t at
     cdef uint32_t depth = 0
     cdef uint8_t byte
@@ -121,6 +135,8 @@ cdef int json_object_copy(const uint8_t* data, uint32_t size, uint8_t* copy) noe
             depth -= 1
             if depth == 0:
                 return STATUS_OK if pass_white(data, size, at, copy) == size else STATUS_CORRUPT
+        elif byte == LETTER_N or byte == LETTER_I:      # behind a brace, at least
+            words[0] = max(words[0], word_at(data, size, at - 1))
         elif byte < SPACE:
             if not is_white(byte):
                 return STATUS_CORRUPT

@@ -6,19 +6,30 @@ import random
 from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t
 
-from pulsarx._core.json_object cimport JSON_DEPTH_MAX, json_object_copy
+from pulsarx._core.json_object cimport (
+    JSON_DEPTH_MAX,
+    JSON_WORDS_KNOWN,
+    JSON_WORDS_NONE,
+    JSON_WORDS_ODD,
+    json_object_copy,
+)
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
 
 
 cdef object copy_of(bytes data):
     """The copy, or the status."""
+    return copy_and_words(data)[0]
+
+
+cdef tuple copy_and_words(bytes data):
+    cdef int words = JSON_WORDS_NONE
     cdef uint8_t* source = guarded_bytes(data)
     cdef uint8_t* copy = guarded_bytes(bytes(len(data)))
-    cdef int status = json_object_copy(source, len(data), copy)
+    cdef int status = json_object_copy(source, len(data), copy, &words)
     found = copy[:len(data)] if status == STATUS_OK else status
     free_guarded_bytes(source, data)
     free_guarded_bytes(copy, data)
-    return found
+    return found, words
 
 
 def test_an_object_is_copied_with_spaces_for_line_breaks():
@@ -38,6 +49,27 @@ def test_what_is_no_single_object_is_refused():
         b'{"a": "\x1f"}', b"\xef\xbb\xbf{}",
     ]:
         assert copy_of(data) == STATUS_CORRUPT, data
+
+
+def test_words_for_numbers_are_told_that_stand_outside_of_strings():
+    for value, words in [
+        (b"null", JSON_WORDS_NONE),
+        (b'"NaN, -NaN, Inf", "\\"Inf"', JSON_WORDS_NONE),
+        (b"1E5", JSON_WORDS_NONE),
+        (b"NaN", JSON_WORDS_KNOWN),
+        (b"Infinity", JSON_WORDS_KNOWN),
+        (b"-Infinity", JSON_WORDS_KNOWN),
+        (b"-NaN", JSON_WORDS_ODD),
+        (b"Inf", JSON_WORDS_ODD),
+        (b"-Inf", JSON_WORDS_ODD),
+        (b"NaN, Inf, NaN", JSON_WORDS_ODD),
+        (b'{"Inf": [1, {"q": -Inf}]}', JSON_WORDS_ODD),
+    ]:
+        for space in range(10):        # at any place of a machine word
+            data = b'{"a":' + b" " * space + b"[" + value + b"]}"
+            assert copy_and_words(data) == (data, words), data
+    assert copy_and_words(b"{Inf")[1] == JSON_WORDS_ODD
+    assert copy_and_words(b"{N}")[1] == JSON_WORDS_KNOWN
 
 
 def test_what_is_nested_too_deeply_is_refused():

@@ -24,7 +24,7 @@ from pulsarx._core.cursor_record cimport *
 from pulsarx._core.cursor_sections cimport *
 from pulsarx._core.cursor_state cimport *
 from pulsarx._core.entry_frame cimport *
-from pulsarx._core.json_object cimport json_object_copy
+from pulsarx._core.json_object cimport JSON_WORDS_NONE, json_object_copy
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_name cimport *
@@ -803,8 +803,9 @@ def json_object_line(bytes data):
     """The copy on one line; None: it is no object, or too deep."""
     cdef Exact payload = Exact(data)
     cdef uint8_t* copy = <uint8_t*>malloc(len(data))
+    cdef int words = JSON_WORDS_NONE
     try:
-        status = json_object_copy(payload.at, payload.size, copy)
+        status = json_object_copy(payload.at, payload.size, copy, &words)
         check_status(status, (STATUS_OK, STATUS_CORRUPT, STATUS_TOO_LARGE))
         return copy[:len(data)] if status == STATUS_OK else None
     finally:

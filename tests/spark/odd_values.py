@@ -425,6 +425,12 @@ DOCUMENTS: tuple[bytes, ...] = (
     b'{"i":1,"x":01}',
     b'{"i":1,"x":NaN}',
     b'{"i":1,"x":-Infinity,"l":2}',
+    b'{"i":1,"x":-NaN,"l":2}',
+    b'{"d":1.5,"x":{"q":[Inf]}}',
+    b'{"d":1.5,"x":[1,-Inf]}',
+    b'{"d":1.5,"x":"-NaN, \\"-Inf"}',
+    b'{"d":-0.0,"x":NaN}',
+    b'{"d":-0.0,"x":-0}',
     b'{"i":1,"x":[1,2,{"y":[]}],"l":2}',
     b'{"i":1,"st":{"a":tru},"l":2}',
     b'{"i":1,"st":{"a":1,"s":"\t"},"l":2}',
@@ -654,7 +660,12 @@ DIFFERENCES: dict[str, list[bytes]] = {
 
 # Documents by options of from_json.
 _QUOTES = (b"{'i':1}", b"{'s':'x'}", b"{\"s\":'x'}", b'{"s":"it\\\'s"}', b"{\"i\":1,'x':2}")
-_ODD_NUMBERS = _in("d", 'NaN Infinity -INF +INF "NaN" "-Infinity" "+INF" 1 -NaN') + _in("x", "NaN")
+_ODD_NUMBERS = (
+    *_in("d", 'NaN Infinity -INF +INF "NaN" "-Infinity" "+INF" 1 -NaN'),
+    *_in("x", "NaN -Infinity -NaN"),
+    b'{"d":1.5,"x":NaN}',
+    b'{"d":1.5,"x":{"q":[Infinity]}}',
+)
 _ZONED = tuple(
     f'{{"at":"{each}","day":"2013-01-31"}}'.encode()
     for each in ("2013-01-31T10:00:00Z", "2013-01-31 10:00:00", "2013-07-31T10:00:00", "2013-01-31")
@@ -671,6 +682,29 @@ _FORMATTED = (
         "2013-01-31GMT", "2013-01-31T10:20:30GMT+02:00", "31/01/2013 24:00:00", "1/01/2013",
     )),
 )  # fmt: skip
+_OTHER_ZONES = ("EST", "EDT", "IST", "HST", "europe/paris", "Eastern Standard Time")
+_ZONES = (
+    *_OTHER_ZONES, "Z", "z", "UTC", "utc", "GMT", "UT", "CET", "+02:00", "+0200", "+02", "+2",
+    "+02:00:30", "GMT+02:00", "gmt+02:00", "GMT+02:00:30", "GMT+2", "GMT+02", "GMT-08:00", "GMT0",
+    "UTC+02:00", "UTC+2", "UT+02:00", "UTC+0200", "Europe/Paris", "America/Port-au-Prince",
+    "EST5EDT", "Nowhere/Town", "Etc/GMT+5", "Etc/GMT-5", "Etc/GMT", "GMT-0", "UTC0",
+)  # fmt: skip
+_YEARS = (
+    "1", "13", "013", "0013", "2013", "02013", "12013", "+2013", "+12013", "+02013", "-1", "-013",
+    "-2013", "-12013", "0", "-0", "0000", "-0000", "120130",
+)  # fmt: skip
+
+
+def _hours(pattern: str) -> list[str]:
+    found = (
+        "2013-01-31 " + pattern.replace("HH", hour).replace("hh", half).replace("a", side)
+        for hour in ("00", "01", "12", "13", "24")
+        for half in ("00", "01", "11", "12", "13")
+        for side in ("am", "PM")
+    )
+    return list(dict.fromkeys(found))
+
+
 OPTION_SETS: list[tuple[dict[str, str], tuple[bytes, ...]]] = [
     (
         {"allowComments": "true"},
@@ -694,8 +728,8 @@ OPTION_SETS: list[tuple[dict[str, str], tuple[bytes, ...]]] = [
         {"allowNumericLeadingZeros": "true"},
         (*_in("i", "01 00 007 -01 0 00.5 0 1"), *_in("d", "01 00.5 -007.5 00e1"), b'{"s":007}'),
     ),
-    ({"allowNonNumericNumbers": "false"}, tuple(_ODD_NUMBERS)),
-    ({"allowNonNumericNumbers": "true"}, tuple(_ODD_NUMBERS)),
+    ({"allowNonNumericNumbers": "false"}, _ODD_NUMBERS),
+    ({"allowNonNumericNumbers": "true"}, _ODD_NUMBERS),
     (
         {"allowBackslashEscapingAnyCharacter": "true"},
         (b'{"s":"\\x"}', b'{"s":"\\q\\\'\\0"}', b'{"s":"\\u12"}', b'{"\\i":1}', b'{"s":"\\'),
@@ -764,6 +798,47 @@ OPTION_SETS: list[tuple[dict[str, str], tuple[bytes, ...]]] = [
             ("HH:mm:ss", "10:00:00", "24:00:00", "1:00:00"),
             ("'Day' d 'of' MMMM, yyyy", "Day 1 of March, 2013", "day 01 OF march, 2013",
              "Day 1 of Mar, 2013"),
+            ("yyyy-MM-dd HH:mm a", *_hours("HH:05 a")),
+            ("yyyy-MM-dd hh:mm", *_hours("hh:05")),
+            ("yyyy-MM-dd a", "2013-01-31 am", "2013-01-31 PM"),
+            ("yyyy-MM-dd HH hh", *_hours("HH hh")),
+            ("yyyy-MM-dd HH hh a", *_hours("HH hh a")),
+            ("yyyy-MM-dd HH:ss hh a", *_hours("HH:06 hh a")),
+            ("yyyy-MM-dd HH:ss a", *_hours("HH:06 a")),
+            ("yyyy-MM-dd HH:mm:SSS hh", *_hours("HH:05:007 hh")),
+            *(
+                (f"yyyy-MM-dd HH:mm {letters}", *(f"2013-07-31 10:00 {zone}" for zone in _ZONES))
+                for letters in ("z", "zzzz", "VV", "O", "ZZZZ")
+            ),
+            ("y-M-d H:m:s", "2013-001-031 01:002:0003", "13-1-31 1:2:3", "-1-1-31 1:2:3"),
+            *(("y" * count, *_YEARS) for count in (1, 4, 5)),
+            ("yyyyMMdd", "+120130131", "120130131", "-20130131"),
         )
     ),
+    *(
+        (
+            {"dateFormat": f"yyyy-MM-dd {pattern}"},
+            tuple(f'{{"day":"2013-01-31 {each}"}}'.encode() for each in texts),
+        )
+        for pattern, *texts in (
+            ("HH:mm:ss", "24:00:00", "23:60:00", "23:59:60", "23:59:59"),
+            ("hh:mm a", "13:34 pm", "12:34 pm", "00:10 am", "11:60 am"),
+            ("z", "Z", "GMT+02:00", "+02:00", "+0200", "Europe/Paris", "Nowhere/Town"),
+        )
+    ),
+    *(
+        (
+            {"dateFormat": pattern},
+            tuple(f'{{"day":"{each}{rest}"}}'.encode() for each in _YEARS),
+        )
+        for pattern, rest in (("yyy-MM-dd", "-01-31"), ("yyyy", ""))
+    ),
 ]  # fmt: skip
+
+# The same of the documents by options.
+FORMAT_DIFFERENCES: dict[str, list[bytes]] = {
+    "a zone in a format is an offset, UTC, GMT or a region as the tz database has it; from_json "
+    "takes it in lower case, too, and behind z what is short or long for it": [
+        *(f'{{"at":"2013-07-31 10:00 {zone}"}}'.encode() for zone in _OTHER_ZONES),
+    ],
+}

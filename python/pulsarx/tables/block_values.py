@@ -298,7 +298,7 @@ def _lines(values: pa.Array) -> tuple[bytes, int, int]:
     if not len(values):
         return b"", 0, 0
     _, offsets, data = values.buffers()
-    lines, taken, longest = json_lines(offsets, data or b"", values.offset, len(values))
+    lines, taken, longest, _ = json_lines(offsets, data or b"", values.offset, len(values))
     if taken < len(values):
         raise Refused
     return lines, taken, longest

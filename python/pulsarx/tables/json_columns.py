@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Flaws = dict[int, str]  # what is wrong, by the row
 
+# pyarrow makes -0 a number below zero in a column of floats.
+_INTEGER_ZEROS = tuple(b"-0" + bytes([each]) for each in b",}] \n\r\t")
 _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * (DIGITS_MAX // 2)
 _ALONE = 64  # rows that are not worth another try of the fast way
@@ -44,6 +46,9 @@ class JsonDecoder:
         self._target = fields
         rules = rules or JsonRules()
         self._is_utc = rules.times.is_utc
+        # pyarrow's reader takes these words for numbers, and odd ones such as -NaN and Inf, also in
+        # the fields that it passes over.
+        self._words_max = 1 if rules.allow_non_numeric_numbers else 0
         self._rows = JsonRows(fields, rules)
         self._required = [each.name for each in fields if not each.nullable]
         # pyarrow's reader takes texts for times and dates, and makes them by a cast.
@@ -156,8 +161,10 @@ class JsonDecoder:
     def _fast(self, payloads: pa.Array) -> pa.Table | None:
         """None: pyarrow does not take them all."""
         _, offsets, data = payloads.buffers()
-        lines, taken, longest = json_lines(offsets, data or b"", payloads.offset, len(payloads))
-        if taken < len(payloads) or _may_be_long(lines, longest):
+        lines, taken, longest, words = json_lines(
+            offsets, data or b"", payloads.offset, len(payloads)
+        )
+        if taken < len(payloads) or words > self._words_max or _may_be_long(lines, longest):
             return None
         try:
             found = arrow_json.read_json(
@@ -170,7 +177,9 @@ class JsonDecoder:
             )
             if found.num_rows != len(payloads) or self._lacking(found):
                 return None
-            if any(_has_odd(each) for column in found.columns for each in column.chunks):
+            if any(
+                _has_negative_zero(each) for column in found.columns for each in column.chunks
+            ) and any(each in lines for each in _INTEGER_ZEROS):
                 return None
             return _with_times(found, self._target, self._is_utc)
         except _ARROWS:
@@ -258,20 +267,17 @@ def _may_be_long(lines: bytes, longest: int) -> bool:
     return longest > DIGITS_MAX and _LONG_NUMBER in lines.translate(_ALIKE)
 
 
-def _has_odd(array: pa.Array) -> bool:
-    """Whether a number may be another one to others than pyarrow, which has a zero below zero for
-    -0, and takes -NaN and Inf."""
+def _has_negative_zero(array: pa.Array) -> bool:
     kind = array.type
     if pa.types.is_struct(kind):
-        return any(_has_odd(each) for each in array.flatten())
+        return any(_has_negative_zero(each) for each in array.flatten())
     if pa.types.is_list(kind):
-        return _has_odd(array.values)
+        return _has_negative_zero(array.values)
     if not pa.types.is_floating(kind):
         return False
     bits = array.view(pa.int64() if kind == pa.float64() else pa.int32())
     below_zero = pa.scalar(-1 << (kind.bit_width - 1), bits.type)
-    is_odd = pc.or_(pc.equal(bits, below_zero), pc.invert(pc.is_finite(array)))
-    return bool(pc.any(is_odd).as_py())
+    return bool(pc.any(pc.equal(bits, below_zero)).as_py())
 
 
 def _as_read(kind: pa.DataType) -> pa.DataType:

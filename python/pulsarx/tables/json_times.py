@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_ZONE = r"Z|z|[+-]\d{1,2}(?::?\d{2})?(?::?\d{2})?|[A-Za-z][\w/+-]*"
 _TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
 _DATE = r"(?P<sign>[+-])?(?P<y>\d{4,%d})(?:-(?P<M>\d{1,2})(?:-(?P<d>\d{1,2})%s)?)?"
 # The zone behind hours or minutes is Arrow's, which Spark does not take.
@@ -244,21 +243,51 @@ def _micros_by(pattern: re.Pattern[str], text: str, zone: tzinfo | None) -> int:
     if "z" in parts:
         if zone is None:
             raise ValueError("it names a zone")
-        zone = zone_of(parts["z"].upper() if len(parts["z"]) == 1 else parts["z"])
-    hour = int(parts.get("H", "0"))
-    if "h" in parts:
-        if not 1 <= int(parts["h"]) <= 12:
-            raise ValueError("it is no hour of half a day")
-        hour = int(parts["h"]) % 12 + (12 if parts.get("a", "am").lower() == "pm" else 0)
-    minute, second = int(parts.get("m", "0")), int(parts.get("s", "0"))
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("it is no time of a day")
+        zone = _zone_by(parts["z"])
     fraction = int(f"{parts.get('S', '0'):0<6}"[:6])
-    return _since_1970(_date_of(parts), hour * 3600 + minute * 60 + second, fraction, zone)
+    return _since_1970(_date_of(parts), _seconds_of(parts), fraction, zone)
 
 
 def _date_by(pattern: re.Pattern[str], text: str) -> int:
-    return _date_of(_parts_by(pattern, text))
+    parts = _parts_by(pattern, text)
+    if "z" in parts:
+        _zone_by(parts["z"])
+    _seconds_of(parts)
+    return _date_of(parts)
+
+
+def _zone_by(name: str) -> tzinfo:
+    """The zone of a part of a format. What is short for several zones is none: which one of them
+    Java takes for it depends on its version and place."""
+    if name.upper() in _SHORT_ZONES:
+        raise ValueError(f"the zone {name} is short for several; name it as Europe/Paris or +02:00")
+    return zone_of(name.upper() if _ZONE_OFFSET.fullmatch(name) else name)
+
+
+def _seconds_of(parts: dict[str, str]) -> int:
+    """Since midnight."""
+    minute, second = int(parts.get("m", "0")), int(parts.get("s", "0"))
+    hour = int(parts.get("H", "0"))
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("it is no time of a day")
+    if not 1 <= int(parts.get("h", "1")) <= 12:
+        raise ValueError("it is no hour of half a day")
+    half = int(parts["h"]) % 12 if "h" in parts else None
+    afternoon = 12 * (parts["a"].lower() == "pm") if "a" in parts else None
+    if "H" not in parts:
+        # The middle of the day where only its half is told.
+        hour = (half or 0) + (afternoon or 0)
+    elif half is not None and afternoon is not None:
+        if hour != half + afternoon:
+            raise ValueError("its hours differ")
+    elif ("m" in parts or not {"s", "S"} & parts.keys()) and (
+        "s" in parts or not {"m", "S"} <= parts.keys()
+    ):  # Java compares them in a time that has no gap
+        if half is not None and hour % 12 != half:
+            raise ValueError("its hours differ")
+        if afternoon is not None and hour - hour % 12 != afternoon:
+            raise ValueError("it is of the other half of the day")
+    return hour * 3600 + minute * 60 + second
 
 
 def _parts_by(pattern: re.Pattern[str], text: str) -> dict[str, str]:
@@ -271,21 +300,32 @@ def _parts_by(pattern: re.Pattern[str], text: str) -> dict[str, str]:
 def _date_of(parts: dict[str, str]) -> int:
     month = parts.get("M", "1")
     year = 2000 + int(parts["Y"]) if "Y" in parts else int(parts.get("y", "1970"))
+    if year == 0 and parts["y"][0] == "-":
+        raise ValueError("it is a year of minus zero")
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
     return days_of(year, number, int(parts.get("d", "1")))
 
 
 _LETTERS = {
-    "d": r"(?P<d>\d{%d,2})", "H": r"(?P<H>\d{%d,2})", "h": r"(?P<h>\d{%d,2})",
-    "m": r"(?P<m>\d{%d,2})", "s": r"(?P<s>\d{%d,2})",
+    "d": r"(?P<d>\d{%s})", "H": r"(?P<H>\d{%s})", "h": r"(?P<h>\d{%s})", "m": r"(?P<m>\d{%s})",
+    "s": r"(?P<s>\d{%s})",
 }  # fmt: skip
+_DIGITS = {1: "1,19", 2: "2"}
+_YEARS = {1: r"-?\d{1,19}", 3: r"-?\d{3,19}", 4: r"\d{4}|-\d{4,19}|\+\d{5,19}",
+          5: r"\d{5}|-\d{5,19}|\+\d{6,19}", 6: r"\d{6}|-\d{6,19}|\+\d{7,19}"}  # fmt: skip
 _OFFSETS = {1: r"[+-]\d{2}(?:\d{2})?", 2: r"[+-]\d{4}", 3: r"[+-]\d{2}:\d{2}",
             4: r"[+-]\d{4}(?:\d{2})?", 5: r"[+-]\d{2}:\d{2}(?::\d{2})?"}  # fmt: skip
-# By letters of a pattern; others take all that is a zone.
+_ZONE_OFFSET = re.compile(rf"Z|(?:UTC?|GMT)(?:{_OFFSETS[5]})?|GMT[+-]\d.*", re.I | re.A)
+_ZONE = rf"Z|(?:UTC?|GMT)?{_OFFSETS[5]}|(?!(?:UTC?|GMT)[+-]%s)[A-Za-z][\w/~.+-]*"
+# By letters of a pattern; others take regions, too.
 _FORMATTED_ZONES = {
     **{"x" * count: form for count, form in _OFFSETS.items()},
     **{"X" * count: f"Z|{form}" for count, form in _OFFSETS.items()},
     **{"Z" * count: _OFFSETS[2] for count in (1, 2, 3)},
+    **{"z" * count: _ZONE % r"|Etc/GMT[+\d-]" for count in (1, 2, 3, 4)},
+    "O": r"GMT(?:[+-]\d{1,2}(?::\d{2}(?::\d{2})?)?)?",
+    "OOOO": f"GMT(?:{_OFFSETS[5]})?",
+    "ZZZZ": f"GMT(?:{_OFFSETS[5]})?",
     "ZZZZZ": f"Z|{_OFFSETS[5]}",
 }
 
@@ -301,26 +341,26 @@ def _pattern(text: str) -> re.Pattern[str]:
                 made.append(re.escape(quoted.replace("''", "'") if quoted else "'"))
             else:
                 made.append({"[": "(?:", "]": ")?"}.get(other, re.escape(other)))
-        elif letter in _LETTERS:
-            made.append(_LETTERS[letter] % min(len(run), 2))
-        elif letter in "yu":
-            made.append(r"(?P<Y>\d{2})" if len(run) == 2 else r"(?P<y>-?\d{4})")
-        elif letter in "ML":
+        elif letter in _LETTERS and len(run) in _DIGITS:
+            made.append(_LETTERS[letter] % _DIGITS[len(run)])
+        elif letter in "yu" and len(run) == 2:
+            made.append(r"(?P<Y>\d{2})")
+        elif letter in "yu" and len(run) in _YEARS:
+            made.append(rf"(?P<y>{_YEARS[len(run)]})")
+        elif letter in "ML" and len(run) <= 4:
             names = {3: _MONTHS, 4: _LONG_MONTHS}.get(len(run))
-            form = rf"\d{{{len(run)},2}}" if names is None else "|".join(names)
+            form = rf"\d{{{_DIGITS[len(run)]}}}" if names is None else "|".join(names)
             made.append(rf"(?P<M>{form})")
         elif letter == "S":
             made.append(rf"(?P<S>\d{{1,{len(run)}}})")
-        elif letter == "a":
+        elif run == "a":
             made.append("(?P<a>am|pm)")
-        elif letter == "E":
-            made.append("[a-z]+")
         elif letter in "XxZzVO":
-            made.append(rf"(?P<z>{_FORMATTED_ZONES.get(run, _ZONE)})")
+            made.append(rf"(?P<z>{_FORMATTED_ZONES.get(run, _ZONE % '')})")
         else:
             raise ValueError(
-                f"the letters {run} are not known here; a format is made of y M d H h m s S a E X "
-                "x Z z V, of texts in single quotes and of [optional] parts"
+                f"the letters {run} are not known here; a format is made of y M d H h m s S a X "
+                "x Z z V O, of texts in single quotes and of [optional] parts"
             )
     try:
         return re.compile("".join(made), re.ASCII | re.IGNORECASE)

@@ -7,7 +7,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pulsarx._core.json_object cimport json_object_copy
+from pulsarx._core.json_object cimport JSON_WORDS_NONE, json_object_copy
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.arrow.arrow_text cimport text_is_valid
 
@@ -16,8 +16,9 @@ cdef enum:
 
 
 def json_lines(offsets, data, int64_t first, int64_t count) -> tuple:
-    """(lines, rows that were taken, length of the longest line): less than count rows where the
-    next one is no JSON object in UTF-8.
+    """(lines, rows that were taken, length of the longest line, words): less than count rows where
+    the next one is no JSON object in UTF-8. words: 1: a number is NaN, Infinity or -Infinity, also
+    one that a parser passes over; 2: or another word such as -NaN or Inf.
 
     offsets, data: the buffers of an Arrow column of binary; first: its offset.
     """
@@ -26,6 +27,7 @@ def json_lines(offsets, data, int64_t first, int64_t count) -> tuple:
     cdef Py_ssize_t size
     cdef int64_t taken = 0
     cdef uint32_t longest = 0
+    cdef int words = JSON_WORDS_NONE
     cdef bytes lines
     cdef uint8_t* at
     PyObject_GetBuffer(offsets, &offset_view, PyBUF_SIMPLE)
@@ -37,13 +39,13 @@ def json_lines(offsets, data, int64_t first, int64_t count) -> tuple:
             at = <uint8_t*>PyBytes_AS_STRING(lines)
             with nogil:
                 taken = fill(<const int32_t*>offset_view.buf + first, count,
-                             <const uint8_t*>data_view.buf, &at, &longest)
+                             <const uint8_t*>data_view.buf, &at, &longest, &words)
         finally:
             PyBuffer_Release(&data_view)
     finally:
         PyBuffer_Release(&offset_view)
     written = at - <uint8_t*>PyBytes_AS_STRING(lines)
-    return lines if written == size + count else lines[:written], taken, longest
+    return lines if written == size + count else lines[:written], taken, longest, words
 
 
 cdef Py_ssize_t size_of(const Py_buffer* offsets, const Py_buffer* data, int64_t first,
@@ -76,7 +78,7 @@ cdef bint has_high_bit(const uint8_t* data, uint32_t size) noexcept nogil:
 
 
 cdef int64_t fill(const int32_t* ends, int64_t count, const uint8_t* data, uint8_t** at,
-                  uint32_t* longest) noexcept nogil:
+                  uint32_t* longest, int* words) noexcept nogil:
     """The number of rows that were written to at, which moves behind them."""
     cdef int64_t row
     cdef uint32_t size
@@ -84,7 +86,7 @@ cdef int64_t fill(const int32_t* ends, int64_t count, const uint8_t* data, uint8
     for row in range(count):
         payload = data + ends[row]
         size = <uint32_t>(ends[row + 1] - ends[row])
-        if json_object_copy(payload, size, at[0]) != STATUS_OK:
+        if json_object_copy(payload, size, at[0], words) != STATUS_OK:
             return row
         if has_high_bit(payload, size) and not text_is_valid(payload, size):
             return row

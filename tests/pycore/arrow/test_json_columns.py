@@ -344,3 +344,38 @@ def test_the_reader_refuses_columns_that_it_does_not_build():
         JsonReader([(3, ())], (0,), [b"f"])
     with pytest.raises(ValueError, match="names for"):
         JsonReader([(1, ())], (0,), [])
+
+
+def test_odd_words_are_odd_in_fields_that_are_passed_over(monkeypatch):
+    """PyArrow's reader, which takes them, passed over them in good rows."""
+    fields = pa.schema([("a", pa.float32())])
+    odd = [b'{"a":1.5,"zz":-NaN}', b'{"a":2.5,"zz":{"q":[Inf]}}', b'{"a":3.5,"zz":[0,-Inf]}']
+    known = [b'{"a":1.5,"zz":NaN}', b'{"a":NaN}', b'{"zz":[Infinity,{"q":-Infinity}]}']
+    texts = [b'{"a":1.5,"zz":"-NaN"}', rb'{"a":1.5,"zz":"\", NaN","Inf":[1E5]}']
+    alone: list[bytes] = []
+    row = JsonRows.row
+    monkeypatch.setattr(JsonRows, "row", lambda rows, each: alone.append(each) or row(rows, each))
+    for rules, wrong in (
+        (JsonRules(), odd),
+        (JsonRules(allow_non_numeric_numbers=False), odd + known),
+    ):
+        decoder = JsonDecoder(fields, rules=rules)
+        for payload in odd + known + texts:
+            alone.clear()
+            _, flaws = decoder.decode(pa.array([payload], pa.binary()))
+            assert (bool(flaws), bool(alone)) == (payload in wrong, payload in wrong), payload
+
+
+def test_zeros_below_zero_are_read_at_once(monkeypatch):
+    """Each made its whole batch be read again in halves, down to some rows by Python."""
+    fields = pa.schema([("a", pa.float32()), ("deep", pa.list_(pa.struct([("x", pa.float64())])))])
+    payloads = [b'{"a":-0.0}', b'{"deep":[{"x":-1e-400}]}', b'{"a":1.5,"s":"-0.5"}'] * 50
+    alone: list[bytes] = []
+    row = JsonRows.row
+    monkeypatch.setattr(JsonRows, "row", lambda rows, each: alone.append(each) or row(rows, each))
+    table, flaws = JsonDecoder(fields).decode(pa.array(payloads, pa.binary()))
+    assert not flaws and not alone
+    assert str(table["a"][0].as_py()) == str(table["deep"][1].as_py()[0]["x"]) == "-0.0"
+    # -0 is an integer, which is not below zero; pyarrow's reader makes it so.
+    table, _ = JsonDecoder(fields).decode(pa.array([b'{"a":-0}', b'{"a":-0.0}'], pa.binary()))
+    assert list(map(str, table["a"].to_pylist())) == ["0.0", "-0.0"] and len(alone) == 2

@@ -118,8 +118,79 @@ def test_a_format_is_the_only_one() -> None:
     assert read(ZONED, '"31/02/2013 at 11:00"', times) == REFUSED
     assert read(pa.date32(), '"31 Jan 2013"', times) == date(2013, 1, 31)
     assert read(pa.date32(), '"2013-01-31"', times) == REFUSED
-    noon = JsonTimes(timestamp_format="EEE, d MMMM yyyy hh:mm a XXX")
-    assert read(ZONED, '"Thu, 31 January 2013 12:00 PM +02:00"', noon) == NOON
+    noon = JsonTimes(timestamp_format="d MMMM yyyy hh:mm a XXX")
+    assert read(ZONED, '"31 January 2013 12:00 PM +02:00"', noon) == NOON
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("HH:mm a", "10:00 AM", NOON),
+        ("HH:mm a", "10:00 PM", REFUSED),
+        ("HH:mm a", "22:00 AM", REFUSED),
+        ("HH:mm a", "22:00 PM", NOON.replace(hour=22)),
+        ("a", "am", NOON.replace(hour=0)),
+        ("a", "pm", NOON.replace(hour=12)),
+        ("HH hh", "22 10", NOON.replace(hour=22)),
+        ("HH hh", "22 11", REFUSED),
+        ("HH hh a", "22 10 PM", NOON.replace(hour=22)),
+        ("HH:ss hh a", "22:00 10 AM", REFUSED),
+        ("hh:mm", "12:00", NOON.replace(hour=0)),
+        ("hh:mm", "00:00", REFUSED),
+    ],
+)
+def test_hours_of_a_format_agree(pattern: str, text: str, expected: Any) -> None:
+    """The half of the day was passed over beside hours of the whole day, and where it was alone."""
+    pattern, text = f"yyyy-MM-dd {pattern}", f'"2013-01-31 {text}"'
+    assert read(ZONED, text, JsonTimes(timestamp_format=pattern)) == expected
+    day = REFUSED if expected == REFUSED else expected.date()
+    assert read(pa.date32(), text, JsonTimes(date_format=pattern)) == day
+
+
+@pytest.mark.parametrize(
+    ("letters", "text", "expected"),
+    [
+        *(("z", zone, REFUSED) for zone in ("EST", "MST", "AST", "IST", "BST", "SST", "EDT")),
+        *(("VV", zone, REFUSED) for zone in ("EST", "pst", "+0200", "UTC+2", "GMT-0", "Nowhere/X")),
+        ("VV", "Etc/GMT+5", NOON.replace(hour=15)),
+        ("z", "Etc/GMT+5", REFUSED),
+        *(("z", zone, NOON) for zone in ("Z", "z", "utc", "GMT", "UT")),
+        *(
+            (letters, zone, NOON.replace(hour=8))
+            for letters in ("z", "VV", "O", "OOOO", "ZZZZ")
+            for zone in ("GMT+02:00", "gmt+02:00")
+        ),
+        ("O", "GMT+2", NOON.replace(hour=8)),
+        ("ZZZZ", "GMT+2", REFUSED),
+        ("ZZZZ", "+02:00", REFUSED),
+        ("z", "America/Port-au-Prince", NOON.replace(hour=15)),
+    ],
+)
+def test_zones_of_a_format_are_offsets_and_regions(letters: str, text: str, expected: Any) -> None:
+    """Short names were those of times without a format, an hour off in summer."""
+    times = JsonTimes(timestamp_format=f"yyyy-MM-dd HH:mm {letters}")
+    assert read(ZONED, f'"2013-01-31 10:00 {text}"', times) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("y-MM-dd", "13-01-31", date(13, 1, 31)),
+        ("y-MM-dd", "2013-01-31", date(2013, 1, 31)),
+        ("yyy", "013", date(13, 1, 1)),
+        ("yyy", "13", REFUSED),
+        ("yyyy", "02013", REFUSED),
+        ("yyyy", "+02013", date(2013, 1, 1)),
+        ("yyyyy", "02013", date(2013, 1, 1)),
+        ("yyyyy", "2013", REFUSED),
+        ("yyyy", "-0000", REFUSED),
+        ("y-M-d", "2013-001-031", date(2013, 1, 31)),
+        ("yyyy-MM-dd HH:mm:ss", "2013-01-31 24:00:00", REFUSED),
+        ("yyyy-MM-dd z", "2013-01-31 Nowhere/Town", REFUSED),
+    ],
+)
+def test_dates_of_a_format(pattern: str, text: str, expected: Any) -> None:
+    assert read(pa.date32(), f'"{text}"', JsonTimes(date_format=pattern)) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,6 +198,8 @@ def test_a_format_is_the_only_one() -> None:
     [
         ({"time_zone": "Nowhere/Town"}, "Nowhere/Town"),
         ({"timestamp_format": "yyyy-QQ"}, "letters QQ"),
+        ({"timestamp_format": "EEE, d MMM yyyy"}, "letters EEE .* S a X x"),
+        ({"date_format": "d MMMMM yyyy"}, "letters MMMMM"),
         ({"date_format": "yyyy[-MM"}, "cannot be read"),
     ],
 )
