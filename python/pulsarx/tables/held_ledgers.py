@@ -56,7 +56,7 @@ class LedgersRead:
         self._count += len(block)
 
     def end(self) -> None:
-        """As add: there were more messages."""
+        """Look at what is left. DataLossError, CorruptDataError: as add."""
         if self._left:
             self._note(list(self._left))
         if self._gone and not self._is_enough():

@@ -196,16 +196,24 @@ class StoredBroker(ReadOnlyBroker):
         ledgers = self.topic(topic).ledger
         ledger = next(each for each in ledgers.ledgers() if each.ledger_id == ledger_id)
         record = self.catalogue.state.offload_of(ledger)
-        size = None if record is None else StoredObject(record.location).size()
-        if record is None or size is None:
-            ledgers.span_of(ledger_id)  # says what is missing, or that the store is out of reach
-        elif size < record.size:
+        if record is None:
+            ledgers.span_of(ledger_id)  # says that it was not offloaded
+            return
+        there = StoredObject(record.location)
+        size = there.size()
+        if size is None:
+            there.require_place()
+            raise errors.CorruptDataError(
+                detail=f"read ledger {ledger_id} of {topic}: {record.location} is missing. If "
+                "retention has removed it since the store was opened, open another client; else "
+                "put it back"
+            )
+        if size < record.size:
             raise errors.CorruptDataError(
                 detail=f"read ledger {ledger_id} of {topic}: {record.location} has {size} bytes of "
                 f"{record.size}. Put it back"
             )
-        else:
-            open_index(record, ledger, self.directory)
+        open_index(record, ledger, self.directory)
 
     def ends_told(self, topics: Iterable[str]) -> list[str]:
         """Say where the histories of topics (partitions one by one) end, for a log."""

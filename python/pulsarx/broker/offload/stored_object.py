@@ -263,8 +263,8 @@ def objects_below(url: str, *, recursive: bool = False, folders: bool = False) -
 
 
 def _root_of(folder: str) -> tuple[str, str]:
-    """What the URLs of one store have in common, and the path below it as the store has it. Of a
-    store of fsspec, whose URLs are of many forms, and of a place without a path, all of it."""
+    """The part that all URLs of one store begin with, and the path behind it as the store has it;
+    of a store of fsspec, whose URLs are of many forms, and of a place without a path, all of it."""
     scheme, mark, rest = folder.partition("://")
     host, _, path = rest.partition("/")
     below = unquote(path).strip("/")
