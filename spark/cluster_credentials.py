@@ -187,8 +187,12 @@ def _oauth2(text: str) -> tuple[str, dict[str, str]]:
     problem = AuthenticationOauth2(json.dumps(given)).problem
     if problem is not None:
         raise ValueError(f"authParams: {problem}")
-    issuer = urlsplit(given["issuer_url"])
-    if issuer.scheme not in ("http", "https") or not issuer.hostname or "@" in issuer.netloc:
+    try:
+        issuer = urlsplit(given["issuer_url"])
+        is_right = bool(issuer.hostname) and "@" not in issuer.netloc and issuer.port != 0
+    except ValueError:  # whose text may show a password in it
+        is_right = False
+    if not is_right or issuer.scheme not in ("http", "https"):
         raise ValueError("authParams of oauth2: issuerUrl must be http://host or https://host")
     key = given.get("private_key")
     if key and not key.startswith("data:"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
+_REDACTION = "spark.sql.redaction.options.regex"
 # Measured: Unix domain sockets take 20 to 30 % off what Python workers cost.
 SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
@@ -24,8 +25,9 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.ui.enabled": "false",
     # As without it, and the secrets of a cluster, which plans of writes would show.
-    "spark.sql.redaction.options.regex": "(?i)url|authparams",
+    _REDACTION: "(?i)url|authparams",
 }
+_REDACTION_OF_SPARK = "(?i)url"  # where nobody chose another
 # Told to a new Java at once, which else shows progress as if on a terminal.
 JAVA_SETTINGS = {"spark.ui.showConsoleProgress": "false"}
 # Where driver and executors are one process no other host needs to reach it.
@@ -41,8 +43,9 @@ def session(
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Return the running session, else a new one; the active one of this thread then. What
-    spark-submit, spark-defaults.conf or conf says wins over all here; of a running session only
-    what conf names is changed, if Spark can.
+    spark-submit, spark-defaults.conf or conf says wins over all here; of a running session
+    what conf names is changed, if Spark can, and secrets are kept out of its plans, unless a
+    setting of its own says what is.
 
     Args:
         application: The name of the application.
@@ -87,6 +90,8 @@ def session(
     jvm: Any = found._jvm
     jvm.org.apache.spark.sql.SparkSession.setActiveSession(found._jsparkSession)
     if not is_new:
+        if found.conf.get(_REDACTION) == _REDACTION_OF_SPARK and _REDACTION not in wanted:
+            found.conf.set(_REDACTION, SETTINGS[_REDACTION])
         _make_known(found)
     return found
 

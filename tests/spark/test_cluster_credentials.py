@@ -8,7 +8,9 @@ import base64
 import http.server
 import json
 import pickle
+import ssl
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.access import AccessSettings, TlsSettings
 from pulsarx.admin import Admin
-from pulsarx.admin.issued_token import _kept
+from pulsarx.admin.issued_token import _kept, issued_token
 from pulsarx.rest import serve_http
 from pulsarx.server import serve
 from pulsarx.spark.data_source import PulsarxDataSource
@@ -107,6 +109,8 @@ class Issuer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Asked)
         self.url = f"http://127.0.0.1:{self.server_address[1]}/tenant"
         self.forms: list[dict[str, str]] = []
+        self.endpoint = f"{self.url}/token"
+        self.expires_in: Any = 3600
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
@@ -126,14 +130,16 @@ class _Asked(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         known = self.path == "/tenant/.well-known/openid-configuration"
-        self._answer(200 if known else 404, {"token_endpoint": f"{self.server.url}/token"})
+        self._answer(200 if known else 404, {"token_endpoint": self.server.endpoint})
 
     def do_POST(self) -> None:
         size = int(self.headers["Content-Length"])
         form = {k: v[0] for k, v in parse_qs(self.rfile.read(size).decode()).items()}
         self.server.forms.append(form)
         if (form["client_id"], form["client_secret"]) == ("job", SECRET):
-            self._answer(200, {"access_token": token("admin"), "expires_in": 3600})
+            self._answer(
+                200, {"access_token": token("admin"), "expires_in": self.server.expires_in}
+            )
         else:
             told = f"{form['client_secret']} is wrong"
             self._answer(401, {"error": "invalid_client", "error_description": told})
@@ -276,7 +282,59 @@ def test_the_admin_client_has_tokens_of_an_issuer(guarded: Guarded, issuer: Issu
     assert len(issuer.forms) == 1
 
 
+@pytest.mark.parametrize(
+    ("expires_in", "count"),
+    [("3600", 1), (3600.5, 1), (1e300, 1), ("soon", 3), (None, 3), (-5, 3), (float("nan"), 3)],
+)
+def test_the_time_of_a_token_comes_in_each_form(
+    issuer: Issuer, expires_in: Any, count: int
+) -> None:
+    issuer.expires_in = expires_in
+    given = {"issuer_url": issuer.url, "client_id": "job", "client_secret": SECRET}
+    for _ in range(3):
+        assert issued_token(json.dumps(given), None) == token("admin")
+    assert len(issuer.forms) == count
+
+
 # Errors, and what is told of secrets
+
+
+def test_a_secret_is_not_sent_without_tls_by_an_issuer_that_has_it(
+    guarded: Guarded, issuer: Issuer
+) -> None:
+    safe = Issuer()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*guarded.authority.sign("issuer", "localhost"))
+    safe.socket = context.wrap_socket(safe.socket, server_side=True)
+    url = f"https://localhost:{safe.server_address[1]}/tenant"
+    given = json.dumps({"issuer_url": url, "client_id": "job", "client_secret": SECRET})
+    try:
+        safe.endpoint = f"{url}/token"
+        assert issued_token(given, guarded.authority.file) == token("admin")
+        assert len(safe.forms) == 1
+        _kept.clear()
+        for endpoint, text in (
+            (f"{issuer.url}/token", "that is not https"),
+            ("https://[localhost/token", "must be http://host"),
+            ("https://localhost:x/token", "must be http://host"),
+            ("https://a:b@localhost/token", "must be http://host"),
+        ):
+            safe.endpoint = endpoint
+            with pytest.raises(errors.AuthenticationError, match=text) as found:
+                issued_token(given, guarded.authority.file)
+            assert SECRET not in str(found.value)
+    finally:
+        safe.shutdown()
+        safe.server_close()
+    assert not issuer.forms
+
+
+@pytest.mark.parametrize("url", ["https://[u:s3cret", "https://u\u2100s3cret@h", "http://h:s3cret"])
+def test_an_issuer_that_is_no_url_is_not_shown(url: str) -> None:
+    given = {"issuer_url": url, "client_id": "job", "client_secret": SECRET}
+    with pytest.raises(errors.AuthenticationError, match="must be http://host") as found:
+        issued_token(json.dumps(given), None)
+    assert "s3cret" not in "".join(traceback.format_exception(found.value))
 
 
 def test_an_issuer_that_refuses_is_told_without_the_secret(
@@ -317,6 +375,10 @@ def test_an_issuer_that_refuses_is_told_without_the_secret(
             of_client("oauth2token", '{"issuerUrl": "http://a:s3cret@b", "privateKey": "/k"}'),
             "host",
         ),
+        *(
+            (of_client("oauth2token", f'{{"issuerUrl": "{url}", "privateKey": "/k"}}'), "host")
+            for url in ("https://[a:s3cret", "https://a\u2100s3cret@b", "https://a:s3cret")
+        ),
         (of_client("oauth2token", '{"issuerUrl": "http://b", "privateKey": "k"}'), "file:///path"),
         (of_client("oauth2token", '{"clientsecret": "s3cret"}'), "have the field 'clientsecret'"),
         (of_client("oauth2token", '{"type": "password"}'), "client_credentials alone"),
@@ -341,7 +403,7 @@ def test_what_is_wrong_is_told_without_secrets(options: dict[str, str], text: st
     cluster = {"root": "pulsar://localhost:1", "adminUrl": "http://localhost:1", "topic": "t"}
     with pytest.raises(ValueError, match=text) as found:
         read_options({**cluster, **options}, BATCH)
-    assert "s3cret" not in str(found.value)
+    assert "s3cret" not in "".join(traceback.format_exception(found.value))
 
 
 def test_the_admin_api_may_be_given_the_same_again() -> None:

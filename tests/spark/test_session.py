@@ -124,6 +124,23 @@ def test_a_running_session_is_changed_by_conf_alone(spark):
         spark.conf.set(name, "65536")
 
 
+def test_plans_of_a_session_that_ran_before_show_no_secrets(spark):
+    name = "spark.sql.redaction.options.regex"
+    ours = spark.conf.get(name)
+    try:
+        spark.conf.set(name, "(?i)url")  # as of a session that another began
+        pulsarx.spark.session()
+        assert spark.conf.get(name) == ours and "authparams" in ours
+        spark.conf.set(name, "mine")
+        pulsarx.spark.session()
+        assert spark.conf.get(name) == "mine"
+        spark.conf.set(name, "(?i)url")
+        pulsarx.spark.session(conf={name: "(?i)url"})
+        assert spark.conf.get(name) == "(?i)url"
+    finally:
+        spark.conf.set(name, ours)
+
+
 def test_the_format_may_be_registered(spark, tmp_path: Path):
     with pulsarx.Client(tmp_path / "data") as client:
         client.create_producer("t").send_many([b"one", b"two"])

@@ -13,10 +13,12 @@ from pulsarx.clock import system_clock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+    from urllib.parse import SplitResult
 
 _TIMEOUT_SECONDS = 30.0
 _ANSWER_MAX = 1 << 20  # bytes
 _DATA = "data:application/json;base64,"
+_SECONDS_MAX = 1e9
 _USED_SHARE_MS = 800  # of each second that a token is good for
 
 # Those of this process, by parameters and authorities: the token, and when another one is fetched.
@@ -52,11 +54,26 @@ def _fetch(given: dict[str, Any], trusted: str | None) -> tuple[str, float]:
     endpoint = found.get("token_endpoint")
     if not isinstance(endpoint, str):
         raise errors.AuthenticationError(detail=f"the issuer {issuer} names no token_endpoint")
+    if _parts_of(issuer).scheme == "https" and _parts_of(endpoint).scheme != "https":
+        raise errors.AuthenticationError(
+            detail=f"the issuer {issuer} names a token_endpoint that is not https; the secret is "
+            "not sent there"
+        )
     answer = _ask(endpoint, urlencode(wanted).encode(), issuer, trusted)
-    token, seconds = answer.get("access_token"), answer.get("expires_in", 0)
-    if not isinstance(token, str) or not isinstance(seconds, (int, float)):
+    token = answer.get("access_token")
+    if not isinstance(token, str):
         raise errors.AuthenticationError(detail=f"the issuer {issuer} answered without a token")
-    return token, float(seconds)
+    return token, _seconds_of(answer.get("expires_in"))
+
+
+def _seconds_of(given: Any) -> float:
+    """How long a token is good for; some issuers write it as text. 0: not said, as far as it can be
+    told, so that the next request asks for another one."""
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(seconds, _SECONDS_MAX) if seconds > 0 else 0.0  # of NaN as well
 
 
 def _secrets_of(given: dict[str, Any]) -> dict[str, str]:
@@ -95,13 +112,26 @@ def _secrets_of(given: dict[str, Any]) -> dict[str, str]:
         ) from None
 
 
+def _parts_of(url: str) -> SplitResult:
+    """AuthenticationError: it is no URL of HTTP; it is not shown, as there may be secrets in it."""
+    try:
+        parts = urlsplit(url)
+        is_right = bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+    except ValueError:
+        is_right = False
+    if not is_right or parts.scheme not in ("http", "https"):
+        raise errors.AuthenticationError(
+            detail="issuer_url, and the token_endpoint that the issuer names, must be http://host "
+            "or https://host"
+        )
+    return parts
+
+
 def _ask(url: str, form: bytes | None, issuer: str, trusted: str | None) -> dict[str, Any]:
     import http.client
     import ssl
 
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        raise errors.AuthenticationError(detail="issuer_url must be http://host or https://host")
+    parts = _parts_of(url)
     options: dict[str, Any] = {"timeout": _TIMEOUT_SECONDS}
     kind: type[http.client.HTTPConnection] = http.client.HTTPConnection
     if parts.scheme == "https":

@@ -521,7 +521,7 @@ class Client:
             NotAllowedError: No message that is left has an index that is given.
             TopicNotFound: There is no such topic.
             DataLossError: Messages were removed while they were read.
-            CorruptDataError: A message is damaged.
+            CorruptDataError: A message is damaged; of an object store, a ledger is missing.
             ImportError: pyarrow is missing.
             AuthenticationError: No broker would take the client's credentials.
             AlreadyClosed: The client is closed.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 class LedgersRead:
     """One reading of a partition: how far it came through the ledgers that there were. Retention
-    removes whole ledgers, and a reader goes on behind them as if they had not been."""
+    removes whole ledgers, and a reader goes on behind them as if they had not been. So it does,
+    but for a line in the log, behind what is damaged: of an object store whole ledgers may be."""
 
     def __init__(
         self, client: Any, partition: str, held: dict[int, int], selection: Selection
@@ -32,10 +33,11 @@ class LedgersRead:
         self._selection = selection
         self._left = {ledger: count for ledger, count in held.items() if ledger >= first}
         self._gone: list[int] = []
+        self._damage: errors.CorruptDataError | None = None  # why the first of those is
         self._count = 0  # of the messages behind those
 
     def add(self, block: Block) -> None:
-        """Add the next messages. DataLossError: there were others before them."""
+        """Add the next messages. DataLossError, CorruptDataError: there were others before them."""
         ids: pa.StructArray = block.table["message_id"].combine_chunks()
         runs = pc.run_end_encode(ids.field("ledger_id"))
         ledgers = runs.values.to_pylist()
@@ -54,7 +56,7 @@ class LedgersRead:
         self._count += len(block)
 
     def end(self) -> None:
-        """DataLossError: there were more messages; see add."""
+        """Look at what is left. DataLossError, CorruptDataError: as add."""
         if self._left:
             self._note(list(self._left))
         if self._gone and not self._is_enough():
@@ -64,12 +66,23 @@ class LedgersRead:
         """Look which of them are gone: a reader gives nothing of some that are there."""
         found = self._client.admin.topics.stats(self._partition)["ledgers"]
         there = {each["ledger_id"] for each in found}
-        gone = [each for each in ledgers if each not in there]
+        gone = [each for each in ledgers if each not in there or self._is_damaged(each)]
         if gone:
             self._gone += gone
             self._count = 0
             if self._selection.last is None:
                 self._raise()
+
+    def _is_damaged(self, ledger_id: int) -> bool:
+        """Whether it is of a store that does not have it. StorageError: that cannot be told."""
+        if not is_stored(self._client):
+            return False
+        try:
+            self._client._broker.check_ledger(self._partition, ledger_id)
+        except errors.CorruptDataError as error:
+            self._damage = self._damage or error
+            return True
+        return False
 
     def _is_enough(self) -> bool:
         """Whether the newest messages that are wanted are those behind what is gone."""
@@ -77,9 +90,16 @@ class LedgersRead:
         return wanted is not None and self._selection.has_all and self._count >= wanted
 
     def _raise(self) -> None:
+        if self._damage is not None:
+            raise self._damage
         ledgers = ", ".join(map(str, self._gone))
         raise errors.DataLossError(
             detail=f"read {self._partition}: ledgers {ledgers:.200}, which it had when the read or "
             "scan began, were removed since (by retention, or truncate): scan it again for what is "
             "there now"
         )
+
+
+def is_stored(client: Any) -> bool:
+    """Whether a client reads an object store, without a folder."""
+    return getattr(client._broker, "is_stored", False)

@@ -21,7 +21,7 @@ from pulsarx.tables.block_values import (
     of_names,
     values_of,
 )
-from pulsarx.tables.held_ledgers import LedgersRead
+from pulsarx.tables.held_ledgers import LedgersRead, is_stored
 from pulsarx.tables.progress import progress_of
 from pulsarx.tables.selection import Block, before, place_of
 from pulsarx.tables.value_types import merged
@@ -343,7 +343,7 @@ def _tables_of(
 
 def topics_of(client: Any, topic: Any) -> list[str]:
     """Return the full names of the topics that are meant by a name, a list of names or a pattern.
-    TopicNotFound: none matches the pattern."""
+    TopicNotFound: none matches the pattern. CorruptDataError: of a store, which topics it has."""
     if isinstance(topic, re.Pattern):
         return _matching(client, topic)
     given = [topic] if isinstance(topic, str) else list(topic)
@@ -360,6 +360,8 @@ def topics_of(client: Any, topic: Any) -> list[str]:
 
 def _matching(client: Any, pattern: re.Pattern[str]) -> list[str]:
     wanted = TopicsPattern(pattern, RegexSubscriptionMode.PersistentOnly)
+    if is_stored(client):
+        client._broker.require_all()
     topics = client.admin.topics
     names = {
         *topics.get_list(wanted.namespace),

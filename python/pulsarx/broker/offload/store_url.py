@@ -34,8 +34,9 @@ def store_of(root: str) -> str:
 
 
 def _has_histories(path: str) -> bool:
-    if FOLDER_ID.fullmatch(os.path.basename(path)):
-        return os.path.isdir(f"{path}/history")
+    # A place may have the name of a folder's id itself.
+    if FOLDER_ID.fullmatch(os.path.basename(path)) and os.path.isdir(f"{path}/history"):
+        return True
     try:
         names = os.listdir(path)
     except OSError:

@@ -14,8 +14,9 @@ from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx.broker.catalogue.records import TopicRecord
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.offload.history_writer import newest_history, numbers_at
+from pulsarx.broker.offload.offloaded_ledger import open_index
 from pulsarx.broker.offload.store_url import FOLDER_ID
-from pulsarx.broker.offload.stored_object import joined, objects_below
+from pulsarx.broker.offload.stored_object import StoredObject, joined, objects_below
 from pulsarx.broker.offload.topic_history import SUFFIX, TopicHistory, place_of
 from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
@@ -31,7 +32,42 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 
+    Histories = list[TopicHistory]
+    Failures = dict[str, errors.PulsarException]  # by the place of a topic's histories
+
 _ATTEMPTS_MAX = 10  # while an owner writes histories under the reader's eyes
+
+
+class StoredTopics(dict[str, TopicRecord]):
+    """The topics of a store by name. One whose history cannot be used is refused when it is asked
+    for; lists are without it, as nobody knows its name."""
+
+    def __init__(self, folder_id: str, failures: Failures) -> None:
+        """failures: by the place of a topic's histories."""
+        super().__init__()
+        self._folder_id = folder_id
+        self._failures = failures
+
+    def __missing__(self, name: str) -> TopicRecord:
+        self._check(name)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self._check(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name, default)
+        if found is default:
+            self._check(name)
+        return found
+
+    def _check(self, name: object) -> bool:
+        """False; raises why there is nothing of the topic."""
+        if self._failures:
+            failure = self._failures.get(place_of(self._folder_id, str(name))[0])
+            if failure is not None:
+                raise type(failure)(detail=f"{name}: {errors.detail_of(failure)}") from failure
+        return False
 
 
 class StoredDirectory:
@@ -102,8 +138,10 @@ class StoredBroker(ReadOnlyBroker):
         FolderError: there is no history. StorageError: the store cannot be read. ImportError: what
         reads such URLs is not installed.
         """
-        found, folder_id, place = control_plane.perform(_look, (url, topics))
-        state = _state_of(found)
+        found, failures, folder_id, place = control_plane.perform(_look, (url, topics))
+        found = _of_newest(found)
+        state = _state_of(found, StoredTopics(folder_id, failures))
+        self._failures: list[errors.PulsarException] = list(failures.values())
         self.histories: dict[str, TopicHistory] = {each.record.name: each for each in found}
         self.files: Any = FileSystem()
         self.decompressed_size_max = 1 << 27
@@ -119,6 +157,16 @@ class StoredBroker(ReadOnlyBroker):
         self._topics: dict[str, ReadOnlyTopic] = {}
         self._lock = RLock()
         self._note_opened()
+        for each in self._failures:
+            _warn(errors.detail_of(each))
+
+    def require_all(self) -> None:
+        """Raise why there is a topic in the store that is in no list."""
+        for each in self._failures:
+            raise type(each)(
+                detail=f"{errors.detail_of(each)}. Name the topics that are wanted, in place of a "
+                "pattern, to read the others"
+            ) from each
 
     def _find_ends(self) -> None:
         """Nothing is published there."""
@@ -139,52 +187,94 @@ class StoredBroker(ReadOnlyBroker):
         """None: subscriptions are of the folder."""
         return [], True
 
+    def check_ledger(self, topic: str, ledger_id: int) -> None:
+        """CorruptDataError: the store does not have this ledger of a topic, or not all of it.
+        StorageError: it cannot be read."""
+        control_plane.perform(self._check_ledger, (TopicName.of(topic), ledger_id))
+
+    def _check_ledger(self, topic: TopicName, ledger_id: int) -> None:
+        ledgers = self.topic(topic).ledger
+        ledger = next(each for each in ledgers.ledgers() if each.ledger_id == ledger_id)
+        record = self.catalogue.state.offload_of(ledger)
+        if record is None:
+            ledgers.span_of(ledger_id)  # says that it was not offloaded
+            return
+        there = StoredObject(record.location)
+        size = there.size()
+        if size is None:
+            there.require_place()
+            raise errors.CorruptDataError(
+                detail=f"read ledger {ledger_id} of {topic}: {record.location} is missing. If "
+                "retention has removed it since the store was opened, open another client; else "
+                "put it back"
+            )
+        if size < record.size:
+            raise errors.CorruptDataError(
+                detail=f"read ledger {ledger_id} of {topic}: {record.location} has {size} bytes of "
+                f"{record.size}. Put it back"
+            )
+        open_index(record, ledger, self.directory)
+
     def ends_told(self, topics: Iterable[str]) -> list[str]:
         """Say where the histories of topics (partitions one by one) end, for a log."""
         return [_end_told(self.histories.get(each), each, self.directory.path) for each in topics]
 
 
 def _end_told(found: TopicHistory | None, topic: str, url: str) -> str:
-    from datetime import UTC, datetime
-
     if found is None:
         return f"{topic} in {url}: nothing of it was offloaded"
     last = found.record.ledgers[-1]
-    until, written = (
-        datetime.fromtimestamp(each / 1000, UTC).isoformat(timespec="milliseconds")
-        for each in (last.last_publish_ms, found.written_ms)
-    )
     missing = found.missing()
     gaps = f"; damaged ledgers are not there: {', '.join(map(str, missing))}" if missing else ""
     return (
-        f"{topic} in {url}: its history ends with ledger {last.ledger_id}, published until {until}"
-        f"{gaps}. In the folder alone are {found.rest_messages} messages of {found.rest_ledgers} "
-        f"sealed ledgers behind it, as of {written}, what was not sealed then, and what came later"
+        f"{topic} in {url}: its history ends with ledger {last.ledger_id}, published until "
+        f"{_time_told(last.last_publish_ms)}{gaps}. In the folder alone are {found.rest_messages} "
+        f"messages of {found.rest_ledgers} sealed ledgers behind it, as of "
+        f"{_time_told(found.written_ms)}, what was not sealed then, and what came later"
     )
+
+
+def _time_told(time_ms: int) -> str:
+    """Publish times are what clients say, of any size."""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms after 1970"
+
+
+def _warn(text: str) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").warning("%s", text)
 
 
 # Finding ------------------------------------------------------------------------------------------
 
 
-def _look(url: str, topics: Iterable[str] | None) -> tuple[list[TopicHistory], str, str]:
+def _look(url: str, topics: Iterable[str] | None) -> tuple[Histories, Failures, str, str]:
+    """The histories, what those of other topics failed with, the id of the folder, and its place.
+    Raises what those of a topic fail with that is wanted."""
     place, folder_id = _folder_of(url)
     if topics is None:
-        return _all_of(place, folder_id), folder_id, place
+        return *_all_of(place, folder_id), folder_id, place
     wanted = list(dict.fromkeys(TopicName.of(each).partitioned_name for each in topics))
     found = []
     for topic in wanted:
         there = _histories_at(place, place_of(folder_id, topic)[0])
         if not there:
-            return _all_of(place, folder_id), folder_id, place  # to say which there are
+            return *_all_of(place, folder_id), folder_id, place  # to say which there are
         found += there
-    return found, folder_id, place
+    return found, {}, folder_id, place
 
 
 def _folder_of(url: str) -> tuple[str, str]:
     """The place, and the id of the folder whose objects are read."""
     plain, mark, query = url.partition("?")
     head, _, last = plain.rstrip("/").rpartition("/")
-    if FOLDER_ID.fullmatch(last):
+    # The place itself may have such a name.
+    if FOLDER_ID.fullmatch(last) and "history" in objects_below(url, folders=True):
         return f"{head}{mark}{query}", last
     ids = [each for each in objects_below(url, folders=True) if FOLDER_ID.fullmatch(each)]
     ids = [each for each in ids if objects_below(joined(url, f"{each}/history"), folders=True)]
@@ -202,11 +292,17 @@ def _folder_of(url: str) -> tuple[str, str]:
     return f"{plain.rstrip('/')}{mark}{query}", ids[0]
 
 
-def _all_of(url: str, folder_id: str) -> list[TopicHistory]:
+def _all_of(url: str, folder_id: str) -> tuple[Histories, Failures]:
     place = f"{folder_id}/history"
     names = objects_below(joined(url, place), recursive=True)
-    digests = dict.fromkeys(each.partition("/")[0] for each in names if each.endswith(SUFFIX))
-    return [each for digest in digests for each in _histories_at(url, f"{place}/{digest}")]
+    found: Histories = []
+    failures: Failures = {}
+    for digest in dict.fromkeys(each.partition("/")[0] for each in names if each.endswith(SUFFIX)):
+        try:
+            found += _histories_at(url, f"{place}/{digest}")
+        except (errors.CorruptDataError, errors.NewerFormatError) as error:
+            failures[f"{place}/{digest}"] = error  # of one topic
+    return found, failures
 
 
 def _histories_at(url: str, place: str) -> list[TopicHistory]:
@@ -226,12 +322,35 @@ def _histories_at(url: str, place: str) -> list[TopicHistory]:
     return [each for each in found.values() if each is not None]
 
 
-def _state_of(found: list[TopicHistory]) -> CatalogueState:
+def _of_newest(found: Histories) -> Histories:
+    """Without what is left of topics that were deleted, and made again by the same name."""
+    newest: dict[str, int] = {}
+    for each in found:
+        name = TopicName.of(each.record.name).partitioned_name
+        newest[name] = max(_whole_id(each), newest.get(name, -1))
+    kept = []
+    for each in found:
+        whole_id, last = _whole_id(each), newest[TopicName.of(each.record.name).partitioned_name]
+        # Where an earlier version did not write it: ids ascend, and that of the whole comes first.
+        if whole_id == last or (whole_id < 0 and each.record.topic_id > last):
+            kept.append(each)
+    return kept
+
+
+def _whole_id(history: TopicHistory) -> int:
+    """-1: it is not known."""
+    found = history.body.get("whole_id")
+    return -1 if found is None else int(found)
+
+
+def _state_of(found: Histories, topics: StoredTopics) -> CatalogueState:
     state = CatalogueState()
+    state.topics = topics
     number = 0
+    counts: dict[str, int] = {}  # of partitions: each history has that of its time
     for each in found:
         record, name = each.record, TopicName.of(each.record.name)
-        state.topics[record.name] = record
+        topics[record.name] = record
         state.offloads |= each.offloads
         state.schemas[name.partitioned_name] = max(
             each.schemas, state.schemas.get(name.partitioned_name, ()), key=len
@@ -240,19 +359,18 @@ def _state_of(found: list[TopicHistory]) -> CatalogueState:
         state.tenants.setdefault(tenant, {})
         state.namespaces.setdefault(name.namespace_name, {})
         number = max(number, record.topic_id)
-    for each in found:
-        name = TopicName.of(each.record.name)
-        if name.partition_index < 0 or not each.partition_count:
-            continue
+        if name.partition_index >= 0 and each.partition_count:
+            whole = name.partitioned_name
+            counts[whole] = max(each.partition_count, counts.get(whole, 0))
+    for whole, count in counts.items():
         # Partitions without a history have none of their messages there.
-        for full in [name.partitioned_name, *_partitions_of(name, each.partition_count)]:
-            if full not in state.topics:
+        for full in [whole, *_partitions_of(whole, count)]:
+            if full not in topics:
                 number += 1
-                count = each.partition_count if full == name.partitioned_name else 0
-                state.topics[full] = TopicRecord(number, full, count, {})
+                topics[full] = TopicRecord(number, full, count if full == whole else 0, {})
     return state
 
 
-def _partitions_of(name: TopicName, count: int) -> list[str]:
-    whole = TopicName.of(name.partitioned_name)
-    return [str(whole.partition(at)) for at in range(count)]
+def _partitions_of(whole: str, count: int) -> list[str]:
+    name = TopicName.of(whole)
+    return [str(name.partition(at)) for at in range(count)]

@@ -11,6 +11,7 @@ import errno
 import os
 from collections import deque
 from functools import partial
+from urllib.parse import unquote
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     Chunk = tuple[int, int]  # first byte, and the one behind the last
-    Stores = dict[tuple[int, str], tuple[Any, str]]
+    Stores = dict[tuple[int, str], tuple[Any, str]]  # with the path of what the key names
 
 CHUNK_SIZE = 8 << 20  # of one request
 _REQUESTS = 4  # at once
 _OF_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 
-_stores: Stores = {}  # by process, as a child cannot use its parent's, and URL
+_stores: Stores = {}  # by process, as a child cannot use its parent's, and URL, see _root_of
 _stores_lock = Lock()
 
 
@@ -214,16 +215,20 @@ class StoredObject:
         """The store as a pyarrow file system, and the object's path in it."""
         place, mark, query = self.location.partition("?")
         folder, _, name = place.rpartition("/")
-        key = (os.getpid(), f"{folder}{mark}{query}")
+        root, below = _root_of(folder)
+        key = (os.getpid(), f"{root}{mark}{query}")
         with _stores_lock:
             found = _stores.get(key)
         if found is None:
             # Not under the lock: it may ask the store for its region.
-            found = self._open_store(key[1])
+            store, path = self._open_store(f"{folder}{mark}{query}")
+            if not path.endswith(below):
+                return store, f"{path}/{name}"
+            found = store, path.removesuffix(below)
             with _stores_lock:
                 _stores.clear()  # those of a parent; there is seldom another
                 _stores[key] = found
-        return found[0], f"{found[1]}/{name}"
+        return found[0], f"{found[1]}{below}/{name}"
 
     def _open_store(self, url: str) -> tuple[Any, str]:
         file_systems = optional_module("pyarrow.fs", "offload", f"reading {self.location}")
@@ -255,6 +260,17 @@ def objects_below(url: str, *, recursive: bool = False, folders: bool = False) -
     plain = place.strip("/") + "/"
     paths = [str(each.path).strip("/") for each in found if each.type == wanted]
     return sorted(each.removeprefix(plain) for each in paths if each.startswith(plain))
+
+
+def _root_of(folder: str) -> tuple[str, str]:
+    """The part that all URLs of one store begin with, and the path behind it as the store has it;
+    of a store of fsspec, whose URLs are of many forms, and of a place without a path, all of it."""
+    scheme, mark, rest = folder.partition("://")
+    host, _, path = rest.partition("/")
+    below = unquote(path).strip("/")
+    if scheme not in _OF_PYARROW or not below:
+        return folder, ""
+    return f"{scheme}{mark}{host}", below
 
 
 class _Asking:
