@@ -51,7 +51,8 @@ def parquet_sender(place: str) -> Callable[[list[str]], object]:
     def send(values: list[str]) -> None:
         part = folder / f".{next(number)}.part"
         keys = [""] * len(values)
-        pyarrow.parquet.write_table(pyarrow.table({"key": keys, "value": values}), part)
+        table = pyarrow.table({"key": keys, "value": values})
+        pyarrow.parquet.write_table(table, part, compression="none")
         part.rename(part.with_name(f"{part.name[1:]}.parquet"))
 
     return send
@@ -59,11 +60,14 @@ def parquet_sender(place: str) -> Callable[[list[str]], object]:
 
 def delta_sender(place: str) -> Callable[[list[str]], object]:
     import pyarrow
-    from deltalake import write_deltalake
+    from deltalake import WriterProperties, write_deltalake
+
+    properties = WriterProperties(compression="UNCOMPRESSED")
 
     def send(values: list[str]) -> None:
         keys = [""] * len(values)
-        write_deltalake(place, pyarrow.table({"key": keys, "value": values}), mode="append")
+        table = pyarrow.table({"key": keys, "value": values})
+        write_deltalake(place, table, mode="append", writer_properties=properties)
 
     return send
 

@@ -190,6 +190,10 @@ def latency_section(found: dict[str, Any]) -> list[str]:
 def unmeasured(found: dict[str, Any]) -> list[str]:
     left = [spoken(block_name(*each)) for each in ASKED if block_name(*each) not in found["blocks"]]
     lines = [f"- {each}: not measured yet" for each in left]
+    for name, block in found["blocks"].items():
+        absent = [work for work in WORKS if work not in block["seconds"]]
+        if absent:
+            lines.append(f"- {spoken(name)}: {', '.join(absent)}: not measured yet")
     lines += [f"- {name}: {why}" for name, why in found["skipped"].items()]
     if not found["latency"]:
         lines.append("- the latency of a micro-batch: not measured yet")
