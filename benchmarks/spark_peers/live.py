@@ -1,14 +1,18 @@
 """A producer beside a running query: a message every 10 ms, whose amount is the time it was sent.
 
-    python -m spark_peers.live STORE PLACE SECONDS
+    python -m spark_peers.live STORE PLACE
+
+It goes on until its input ends.
 
 Files, which cannot hold single messages, get ten a time.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,21 +82,25 @@ SENDERS = {
 }  # fmt: skip
 
 
-def main(store: str, place: str, seconds: float) -> None:
+def end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+def main(store: str, place: str) -> None:
     send = SENDERS[store](place)
     waiting: list[str] = []
     rows = ROWS_OF_A_FILE if store in ("Parquet", "Delta") else 1
     began = time.monotonic()
     print("ready", flush=True)
-    for number in range(int(seconds / PERIOD_SECONDS)):
+    threading.Thread(target=end_with_input, daemon=True).start()
+    for number in itertools.count():
         time.sleep(max(began + number * PERIOD_SECONDS - time.monotonic(), 0))
         waiting.append(value(number, SIZE, time.time()))
         if len(waiting) == rows:
             send(waiting)
             waiting.clear()
-    sys.stdin.read()  # its topic stays open until it has been read
-    os._exit(0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2])

@@ -40,9 +40,10 @@ WHY = {
     "read": "columns go from the Python worker to Java; Parquet is read and parsed in Java.",
     "count": "tasks start Python workers to read the counts; Parquet and Delta read them in Java.",
     "groupBy": "all columns asked for are handed to Java before Spark aggregates them.",
-    "stream": "Spark asks a Python source for offsets and partitions by a process of its own, which"
-    " starts with the query.",
-    "topic to topic": "each message crosses from Python to Java and back again.",
+    "stream": "by the progress of the query more than half of its time passes before the batch"
+    " begins, while Spark starts Python processes to ask the source; the batch itself is as long.",
+    "topic to topic": "the start of the query, as of a stream, and each message crosses from Python"
+    " to Java and back again.",
     "upsert": "rows go through Python workers and a key each.",
     "read upserted": "a topic is a log: Spark groups all its messages by key, while Delta skips"
     " what its deletion vectors name. Compaction of the topic takes that from readers and table"

@@ -20,6 +20,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -38,7 +39,8 @@ SCRATCH = HERE.parent / "scratch" / "spark_peers"
 ROWS, SIZES = (1_000_000,), (100,)
 SOURCE, TABLE = "source", "table"
 SUMS = ("sum(id)", "sum(amount)", "sum(length(key))", "sum(length(text))")
-WARM_SECONDS = 5.0  # of a producer, before the latency is taken
+WARM_SECONDS = 3.0  # behind the first batch, before the latency is taken
+START_SECONDS_MAX = 60.0
 # Bytes of disk for a byte of values: input, a source, a table and an output of each store.
 COPIES, COPIES_WITHOUT_TABLES = 16, 11
 WORKS = (
@@ -206,24 +208,26 @@ def latencies(store: Any, seconds: float) -> list[float]:
     place = LIVE
     store.create(place)
     found: list[tuple[float, float]] = []
+    arrived = threading.Event()
 
     def take(frame: Any, _: int) -> None:
         sent = [row["amount"] for row in frame.select("amount").collect()]
         now = time.time()
         found.extend((each, now) for each in sent)
+        arrived.set()
 
     live = subprocess.Popen(
-        [sys.executable, "-m", "spark_peers.live", store.name, store.live_place(place),
-         str(WARM_SECONDS + seconds)],
+        [sys.executable, "-m", "spark_peers.live", store.name, store.live_place(place)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert live.stdin is not None and live.stdout is not None
     try:
         if live.stdout.readline().strip() != "ready":
             raise RuntimeError(f"the producer of {store.name} ended")
-        began = time.time()
         writer = store.typed_stream(place).writeStream.foreachBatch(take)
         query = writer.option("checkpointLocation", store.checkpoint()).start()
+        arrived.wait(START_SECONDS_MAX)
+        began = time.time()
         query.awaitTermination(WARM_SECONDS + seconds)
         query.stop()
     finally:
@@ -294,7 +298,7 @@ def scratch() -> Iterator[Path]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--works", default=",".join((*WORKS, PARTS_OF_READ, LATENCY)))
     parser.add_argument("--only", default="")
