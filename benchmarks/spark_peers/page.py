@@ -48,7 +48,7 @@ WHY = {
     "read upserted": "a topic is a log: Spark groups all its messages by key, while Delta skips"
     " what its deletion vectors name. Compaction of the topic takes that from readers and table"
     " views, not from Spark, which reads ledgers.",
-    "latency": "Spark asks the Python source for offsets in every trigger.",
+    "latency": "Not profiled yet; in each trigger Spark asks a Python process for offsets and partitions.",
 }
 HEAD = """# Spark beside Parquet, Delta and Kafka
 
