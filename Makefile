@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-deploy test-spark-versions \
-	docs lint format sanitize coverage bench bench-official bench-peers bench-growth bench-serve bench-spark oracle compare instructions wheel wheels clean distclean
+	docs lint format sanitize coverage bench bench-official bench-peers bench-growth bench-serve bench-spark bench-spark-peers oracle compare instructions wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -32,6 +32,8 @@ help:
 	@echo "                 PEERS_ARGS=--pulsar a real Apache Pulsar too, '--only redis' some, '--rounds 11' more"
 	@echo "make bench-growth what a message costs when there is more of something, a quarter of an hour"
 	@echo "make bench-spark every claim about Spark, some minutes; each writes its part of benchmarks/RESULTS.md"
+	@echo "make bench-spark-peers  Spark beside Parquet, Delta and Kafka, minutes; fetches them into build/spark_peers (1.1 GB);"
+	@echo "                 SPARK_PEERS_ARGS='--rows 1000000 5000000 20000000 --sizes 100 1024' for more rows, '--only kafka' for some"
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
 	@echo "                 needs Java and Maven"
 	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
@@ -171,6 +173,15 @@ bench-spark:
 	@tools/bootstrap spark bench
 	$(VENV_PYTHON) benchmarks/run.py --group spark
 	$(VENV_PYTHON) tools/write_figures.py
+
+SPARK_PEERS_ARGS ?=
+bench-spark-peers: export PYTHONPATH := benchmarks
+bench-spark-peers:
+	@tools/bootstrap test bench spark
+	$(VENV_PYTHON) -m peers.get
+	$(VENV_PYTHON) -m spark_peers.get
+	$(VENV_PYTHON) -m spark_peers.run $(SPARK_PEERS_ARGS)
+	$(VENV_PYTHON) -m spark_peers.page
 
 oracle:
 	@tools/bootstrap test oracle
