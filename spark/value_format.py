@@ -59,6 +59,8 @@ class ValueFormat:
     ) -> None:
         self.rules = rules  # of JSON
         # The column with what cannot be decoded, where columns has it, and its type.
+        self.corrupt: str
+        self.corrupt_type: str
         self.corrupt, self.corrupt_type = corrupt
         self.kind = kind  # the type of a schema by its name, as "AVRO" or "INT32"
         self.mode = mode

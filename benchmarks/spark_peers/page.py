@@ -41,8 +41,8 @@ WHY = {
     "count": "tasks start Python workers to read the counts; Parquet and Delta read them in Java.",
     "groupBy": "all columns asked for are handed to Java before Spark aggregates them.",
     "stream": "by the progress of the query more than half of its time passes before the batch"
-    " begins, while Spark starts Python processes to ask the source; the batch itself is about as"
-    " long (one query of 300,000 rows).",
+    " begins, in which Spark also starts Python processes for the source; the batch itself is about"
+    " as long (one query of 300,000 rows each, PulsarX first, in a Java that had just started).",
     "topic to topic": "the start of the query, as of a stream, and each message crosses from Python"
     " to Java and back again.",
     "upsert": "rows go through Python workers and a key each.",

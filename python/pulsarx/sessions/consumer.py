@@ -41,9 +41,9 @@ class SessionConsumer(EntryConsumer):
         self.consumer_name: Any = sink.consumer_name
         self._events: SinkEvents | None = None  # which of a Failover subscription is active
         self._has_ended = False  # it was told that nothing more comes
-        self.subscription = subscription
+        self.subscription: Subscription = subscription
         self.to_close: bool = False  # the subscription was moved
-        self.has_sought = False  # by its client
+        self.has_sought: bool = False  # by its client
         self.wake: Callable[[], object] = _nothing
 
     def begin(self, epoch: int, wake: Callable[[], object], connection: object) -> None:

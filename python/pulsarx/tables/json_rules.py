@@ -28,7 +28,7 @@ class JsonRules:
         allow_unquoted_control_chars: bool = False,
     ) -> None:
         """The defaults are those of from_json. times: None: as ISO 8601 has them, in UTC."""
-        self.times = times or JsonTimes()
+        self.times: JsonTimes = times or JsonTimes()
         self.allow_comments = allow_comments
         self.allow_unquoted_field_names = allow_unquoted_field_names
         self.allow_single_quotes = allow_single_quotes
