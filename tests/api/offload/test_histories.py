@@ -369,7 +369,9 @@ def test_a_history_that_the_store_makes_late_does_not_count(
             offload(client)
         publish(client)
         offload(client)
+        (newest,) = histories(store)
         for there, data in late:
+            assert there.location.rpartition("/")[2].partition("-1.")[2][:12] < newest.name[3:15]
             there.put(data)
         assert len(histories(store)) == 2
         assert len(read(url_of(store))) == 60

@@ -206,7 +206,9 @@ def test_ledgers_in_the_store_are_not_merged(
         publish(client)
         offloaded(client, manual_clock)
         assert store.files(client) == (3 if lag_ms else 0)
+        number = inspect(client).catalogue.state.number
         assert client.admin.topics.merge_ledgers("t") == {"ledgers": 0, "files": 0}
+        assert inspect(client).catalogue.state.number == number  # no file was begun
         manual_clock.advance(LOOK_SECONDS)
         assert len(store.objects()) == 3
     with pulsarx.Client(store.place.as_uri(), read_only=True) as client:
