@@ -196,8 +196,11 @@ class BrokerRuntime:
         self.flushes: JobQueue = JobQueue("pulsarx-flush")
         self.compactions: JobQueue = JobQueue("pulsarx-compaction")
         self.offloads: JobQueue = JobQueue("pulsarx-offload")
-        # Digests of what the object store says of topics, as far as known; of jobs of that queue.
-        self.histories: dict[str, str] = {}
+        # What the histories of topics in the object store were made of, by place and topic, as far
+        # as known, with their digests, and the highest number of one that this owner has written;
+        # of jobs of that queue.
+        self.histories: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}
+        self.history_number: int = 0
         for each in self.job_queues:
             self._let_clock_wait_for(each)
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)

@@ -3,7 +3,10 @@ and what a reader gets while it changes."""
 
 from __future__ import annotations
 
+import json
+import logging
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,12 @@ from offload_steps import LOOK_SECONDS, SENT, Store, ids_and_values, offload, of
 
 import pulsarx
 from pulsarx import ManualClock, errors
+from pulsarx.backups import backup, restore
+from pulsarx.broker.offload import history_writer, offload_monitor
+from pulsarx.broker.offload.history_writer import keep_history
 from pulsarx.broker.offload.stored_broker import StoredBroker
 from pulsarx.broker.offload.stored_object import StoredObject
+from pulsarx.broker.offload.topic_history import document_of
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
 from pulsarx.schema import JsonSchema, Long, Record
@@ -290,6 +297,298 @@ def test_a_damaged_ledger_in_between_is_told(store: Store, manual_clock: ManualC
     broker.close()
 
 
+def _body(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_bytes().partition(b"\n")[2])["body"]
+    return found
+
+
+def test_histories_of_partitions_tell_of_the_whole_topic(
+    store: Store, manual_clock: ManualClock
+) -> None:
+    """Partitions that were made since, and those of a topic of the same name before, were not told
+    apart from what was there."""
+    with store.open(manual_clock) as client:
+        client.admin.topics.create_partitioned_topic("p", 2)
+        for partition in range(2):
+            publish(client, f"p-partition-{partition}")
+            assert offload(client, f"p-partition-{partition}")["status"] == "SUCCESS"
+        assert {_body(each)["partitions"] for each in histories(store)} == {2}
+    with store.open(manual_clock) as client:
+        client.admin.topics.update_partitioned_topic("p", 4)
+        publish(client, "p-partition-2")
+        assert offload(client, "p-partition-2")["status"] == "SUCCESS"
+        publish(client)
+        offload(client)
+        topics = inspect(client).catalogue.state.topics
+        ids = {name.rpartition("/")[2]: topics[name].topic_id for name in topics}
+    found = [_body(each) for each in histories(store)]
+    told = sorted(
+        (each["record"][1].rpartition("/")[2], each["partitions"], each["whole_id"])
+        for each in found
+    )
+    expected = [(f"p-partition-{at}", 4, ids["p"]) for at in range(3)]
+    assert told == [*expected, ("t", 0, ids["t"])]
+
+
+def test_what_is_deleted_while_the_owner_looks_is_gone_before_its_objects(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store told for ever of a topic whose objects had gone."""
+
+    def deleting(runtime: Any, topic: str, urls: list[str]) -> None:
+        keep_history(runtime, topic, urls)
+        if not deleted:
+            deleted.append(topic)
+            client.admin.topics.delete(topic, force=True)
+
+    deleted: list[str] = []
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+        publish(client, "u", SENT[:5])
+        monkeypatch.setattr(offload_monitor, "keep_history", deleting)
+        manual_clock.advance(LOOK_SECONDS)
+        assert deleted == [TOPIC]
+        assert store.objects() == histories(store) == []
+
+
+def test_a_history_that_the_store_makes_late_does_not_count(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had the number of one that was written since, and took its place."""
+    late: list[tuple[StoredObject, bytes]] = []
+
+    def put_late(there: StoredObject, data: bytes) -> None:
+        late.append((there, data))
+        _refused(there, data)
+
+    with store.open(manual_clock) as client:
+        publish(client)
+        with monkeypatch.context() as patch:
+            patch.setattr(StoredObject, "put", put_late)
+            offload(client)
+        publish(client)
+        offload(client)
+        (newest,) = histories(store)
+        for there, data in late:
+            assert there.location.rpartition("/")[2].partition("-1.")[2][:12] < newest.name[3:15]
+            there.put(data)
+        assert len(histories(store)) == 2
+        assert len(read(url_of(store))) == 60
+        client.admin.topics.delete("t", force=True)
+        manual_clock.advance(LOOK_SECONDS)
+        assert histories(store) == []
+        for there, data in late:
+            there.make_place()
+            there.put(data)
+    with store.open(manual_clock) as client:
+        publish(client, "u", SENT[:5])
+        manual_clock.advance(LOOK_SECONDS)
+        assert histories(store) == []
+
+
+def test_a_history_that_cannot_be_written_is_told(
+    store: Store,
+    manual_clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The run was a success, and nothing was in the log."""
+    with store.open(manual_clock) as client:
+        publish(client)
+        with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
+            patch.setattr(StoredObject, "put", _refused)
+            found = offload(client)
+        assert found["status"] == "ERROR"
+        assert "its history in the store was not written, which is tried" in found["last_error"]
+        assert "no route to host" in found["last_error"]
+        assert f"{TOPIC}: its history was not written" in caplog.text
+        assert len(store.objects()) == 3
+        assert offload(client) == {"status": "SUCCESS", "last_error": ""}
+    assert len(read(url_of(store))) == STORED
+
+
+def test_closing_does_not_wait_for_histories(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for the store once for each topic that was to be offloaded."""
+    size, listed = StoredObject.size, []
+
+    def closing(there: StoredObject) -> int | None:
+        monkeypatch.setattr(StoredObject, "size", size)
+        monkeypatch.setattr(history_writer, "objects_below", lambda url: listed.append(url) or [])
+        thread.start()
+        while client_state.is_open:
+            pass
+        return size(there)
+
+    client = store.open(manual_clock)
+    client_state = inspect(client).runtime.state
+    thread = threading.Thread(target=client.close)
+    for topic in ("t", "u"):
+        publish(client, topic)
+    inspect(client).settle()
+    runtime = inspect(client).runtime
+    monkeypatch.setattr(StoredObject, "size", closing)
+    asked = threading.Event()
+    runtime.offloads.post(asked.wait)
+    for topic in ("t", "u"):
+        client.admin.topics.offload(topic, 0)
+    asked.set()
+    runtime.offloads.wait()
+    thread.join()
+    assert listed == []
+
+
+def test_objects_of_others_are_passed_over(store: Store, manual_clock: ManualClock) -> None:
+    """One stopped the monitor for all topics."""
+    with store.open(manual_clock) as client:
+        for topic in ("t", "u"):
+            publish(client, topic)
+            offload(client, topic)
+        strange = [
+            path.with_name(name)
+            for path in histories(store)
+            for name in ("copy.1.json", "-1.x.json", "-1.9", "0.1-.json")
+        ]
+        for each in strange:
+            each.write_bytes(b"x")
+        publish(client)
+        offload(client)
+        for topic in ("t", "u"):
+            client.admin.topics.delete(topic, force=True)
+        manual_clock.advance(LOOK_SECONDS)
+        assert store.objects() == []
+        assert histories(store) == sorted(path for path in strange if path.suffix == ".json")
+    with store.open(manual_clock) as client:
+        look_at_all(client, manual_clock)
+        assert all(each.exists() for each in strange)
+
+
+def look_at_all(client: pulsarx.Client, clock: ManualClock) -> None:
+    publish(client, "another", SENT[:1])
+    clock.advance(LOOK_SECONDS)
+
+
+def test_a_failure_of_one_topic_leaves_the_others_be_looked_at(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(runtime: Any, topic: str, urls: list[str]) -> None:
+        if topic == TOPIC:
+            raise ValueError("of a topic")
+        keep_history(runtime, topic, urls)
+
+    with store.open(manual_clock) as client:
+        for topic in ("t", "u"):
+            publish(client, topic)
+            offload(client, topic)
+            client.admin.topics.delete(topic, force=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(offload_monitor, "keep_history", failing)
+            manual_clock.advance(LOOK_SECONDS)
+        assert len(store.objects()) == 3 and len(histories(store)) == 1
+        manual_clock.advance(LOOK_SECONDS)
+        assert store.objects() == histories(store) == []
+
+
+def test_a_topic_of_which_nothing_changed_costs_nothing(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def counted(state: Any, topic: str, *more: Any) -> Any:
+        made.append(topic)
+        return document_of(state, topic, *more)
+
+    with store.open(manual_clock) as client:
+        for topic in ("t", "u"):
+            publish(client, topic)
+            offloaded(client, manual_clock, topic)
+        monkeypatch.setattr(history_writer, "document_of", counted)
+        publish(client, "u")
+        inspect(client).settle()
+        manual_clock.advance(LOOK_SECONDS)
+        assert made == [TOPIC[:-1] + "u"]
+
+
+def test_a_run_does_not_wait_until_all_topics_are_looked_at(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look of an owner asks the store about each topic."""
+    topics = [f"t{number}" for number in range(4)]
+    seen: list[int] = []
+
+    def asking(runtime: Any, topic: str, urls: list[str]) -> None:
+        if not seen:
+            client.admin.topics.offload("u", 0)
+        seen.append(len(store.objects()))
+        keep_history(runtime, topic, urls)
+
+    with store.open(manual_clock) as client:
+        for topic in topics:
+            publish(client, topic, SENT[:15])
+            offload(client, topic)
+    with store.open(manual_clock) as client:
+        publish(client, "u", SENT[:25])
+        inspect(client).settle()
+        monkeypatch.setattr(offload_monitor, "keep_history", asking)
+        manual_clock.advance(LOOK_SECONDS)
+    assert seen == [4, 6, 6, 6]
+
+
+def test_a_store_that_is_not_used_any_more_tells_what_is_there(
+    store: Store, manual_clock: ManualClock, tmp_path: Path
+) -> None:
+    """Its histories stayed as they were for ever."""
+    new = (tmp_path / "another store").as_uri() + "/"
+    with store.open(manual_clock) as client:
+        for topic in ("t", "u"):
+            publish(client, topic)
+            offloaded(client, manual_clock, topic)
+    with store.open(manual_clock, offload_url=new) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+        whole = ids_and_values(client)
+        for url in (url_of(store), new):
+            assert read(url) == whole[: len(read(url))]
+            assert len(read(url)) > 60
+        client.admin.topics.delete("u", force=True)
+        consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        for _ in range(len(SENT)):
+            last = consumer.receive(30_000)
+        consumer.acknowledge_cumulative(last)
+        inspect(client).settle()
+        manual_clock.advance(LOOK_SECONDS)
+        assert store.objects() == histories(store) == []
+        assert read(new) == whole[len(SENT) : len(SENT) + len(read(new))]
+
+
+def test_histories_of_a_folder_before_its_backup_was_restored_are_set_aside(
+    store: Store, manual_clock: ManualClock, tmp_path: Path
+) -> None:
+    """They told of messages that had the ids of others."""
+    with store.open(manual_clock) as client:
+        publish(client)
+        backup(store.folder, tmp_path / "backup")
+        offloaded(client, manual_clock)
+    (path,) = histories(store)
+    data = path.read_bytes()
+    shutil.rmtree(store.folder)
+    restore(tmp_path / "backup", store.folder)
+    with store.open(manual_clock) as client:
+        client.admin.topics.delete("t", force=True)
+        publish(client, values=SENT[:5])
+        manual_clock.advance(LOOK_SECONDS)
+        with pytest.raises(errors.TopicNotFound):
+            read(url_of(store))
+    (aside,) = histories(store)
+    assert aside.read_bytes() == data
+    assert aside.parents[1].name == "superseded"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside.rename(path)
+    assert len(read(url_of(store))) == STORED
+
+
 # Kills and damage
 
 
@@ -357,7 +656,7 @@ def test_histories_that_are_damaged_or_newer_are_told(
         offloaded(client, manual_clock)
     (path,) = histories(store)
     data = path.read_bytes()
-    later = path.with_name("-1.000000000002.json")
+    later = path.with_name("-1.999999999999.json")
     for broken in (b"", data[:-1], data.replace(b"persistent", b"Persistent"), b"\x00" * 99):
         later.write_bytes(broken)
         assert len(read(url_of(store))) == STORED

@@ -23,11 +23,13 @@ from topic_reading import whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, ManualClock, MessageId, errors
+from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.scan.lease import lease
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.broker.topics import ledger_merge
 from pulsarx.testing import inspect
 
 
@@ -176,24 +178,59 @@ def test_merged_ledgers_are_offloaded_as_one_file(store: Store, manual_clock: Ma
 
 
 def test_objects_of_files_that_were_merged_since_go(
-    store: Store, manual_clock: ManualClock
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with store.open(manual_clock, managed_ledger_offload_deletion_lag_ms=3_600_000) as client:
         publish(client)
         before = ids_and_values(client)
         offload(client)
-        assert client.admin.topics.merge_ledgers("t")["ledgers"] == 3
+        _merge_as_earlier_versions(client, monkeypatch)
         manual_clock.advance(LOOK_SECONDS)
         assert store.objects() == []
         assert ids_and_values(client) == before
 
 
-def test_ledgers_in_the_store_are_not_merged(store: Store, manual_clock: ManualClock) -> None:
-    with store.open(manual_clock) as client:
+def _merge_as_earlier_versions(client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those as well that are in the store."""
+    with monkeypatch.context() as patch:
+        patch.setattr(CatalogueState, "offload_of", lambda *_: None)
+        assert client.admin.topics.merge_ledgers("t")["ledgers"] == 3
+
+
+@pytest.mark.parametrize("lag_ms", [0, 3_600_000])
+def test_ledgers_in_the_store_are_not_merged(
+    store: Store, manual_clock: ManualClock, lag_ms: int
+) -> None:
+    """Where their files were still there, the store had nothing of the topic any more."""
+    with store.open(manual_clock, managed_ledger_offload_deletion_lag_ms=lag_ms) as client:
         publish(client)
         offloaded(client, manual_clock)
+        assert store.files(client) == (3 if lag_ms else 0)
+        number = inspect(client).catalogue.state.number
         assert client.admin.topics.merge_ledgers("t") == {"ledgers": 0, "files": 0}
+        assert inspect(client).catalogue.state.number == number  # no file was begun
+        manual_clock.advance(LOOK_SECONDS)
         assert len(store.objects()) == 3
+    with pulsarx.Client(store.place.as_uri(), read_only=True) as client:
+        assert [value for _, value in ids_and_values(client)] == SENT[:30]
+
+
+def test_ledgers_that_go_to_the_store_while_they_are_merged_stay_as_they_are(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = ledger_merge._Merge._write
+
+    def offloading(merge: Any, whole: Any) -> None:
+        write(merge, whole)
+        assert offload(client)["status"] == "SUCCESS"
+
+    with store.open(manual_clock, managed_ledger_offload_deletion_lag_ms=3_600_000) as client:
+        publish(client)
+        inspect(client).settle()
+        monkeypatch.setattr(ledger_merge._Merge, "_write", offloading)
+        assert client.admin.topics.merge_ledgers("t") == {"ledgers": 0, "files": 0}
+        manual_clock.advance(LOOK_SECONDS)
+        assert len(store.objects()) == store.files(client) == 3
 
 
 def test_a_topic_is_compacted_out_of_the_store(store: Store, manual_clock: ManualClock) -> None:
@@ -436,14 +473,14 @@ def test_a_plan_outlives_the_move_to_the_store(store: Store, manual_clock: Manua
 
 
 def test_a_plan_outlives_the_merging_of_what_was_in_the_store_and_on_disk(
-    store: Store, manual_clock: ManualClock
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tasks failed over an object that was gone, though the messages were there."""
     with store.open(manual_clock, managed_ledger_offload_deletion_lag_ms=1 << 40) as client:
         publish(client)
         offload(client)
         ranges = plan(inspect(client).broker, "t")
-        assert client.admin.topics.merge_ledgers("t")["ledgers"] == 3
+        _merge_as_earlier_versions(client, monkeypatch)
         manual_clock.advance(LOOK_SECONDS)
         assert store.objects() == []
         assert values_of(ranges) == SENT

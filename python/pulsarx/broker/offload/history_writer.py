@@ -3,86 +3,128 @@
 What a kill behind each step leaves:
 
 1  look at what is there; the same again: done           as before
-2  write the next number                                 a part of it is none: as before
+2  write it by a name of its own, with a higher number   a part of it is none: as before
 3  read it back                                          the new one
 4  remove the older ones, the oldest first               the new one, and some more
 
 Where nothing of a topic is in the store any more all go, the oldest first. Histories are written
-before the objects go that they do not name any more. Jobs of the broker's offload queue alone.
+before the objects go that they do not name any more. Where the owner's option was changed, those
+beside the objects that are left are kept as well. Jobs of the broker's offload queue alone.
 """
 
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker import life_log
 from pulsarx.broker.offload.stored_object import StoredObject, joined, objects_below
 from pulsarx.broker.offload.topic_history import (
-    SUFFIX,
     TopicHistory,
     decode,
     document_of,
     encode,
+    new_name,
+    parsed_name,
     place_of,
+    whole_of,
 )
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from pulsarx.broker.catalogue.records import OffloadRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.runtime import BrokerRuntime
 
+    Numbers = dict[int, list[tuple[int, str]]]  # and names, ascending, by partition
 
-def keep_history(runtime: BrokerRuntime, topic: str) -> None:
-    """Have the store tell what the catalogue has now. StorageError: it cannot be written."""
-    url = runtime.options.offload_url
-    directory = runtime.directory
-    if not url:
+_ASIDE = "superseded"
+
+
+# Keeping ------------------------------------------------------------------------------------------
+
+
+def keep_history(runtime: BrokerRuntime, topic: str, urls: Iterable[str]) -> None:
+    """Have these places tell what the catalogue has now. urls: as of stored_topics. StorageError:
+    one cannot be written; the others are."""
+    failure: Exception | None = None
+    for url in urls:
+        try:
+            _keep_at(runtime, topic, url)
+        except (errors.PulsarException, ImportError) as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def keep_histories(runtime: BrokerRuntime, topic: str, goes_on: Callable[[], bool]) -> None:
+    """Do keep_history behind a run, and with those other partitions whose histories say another
+    number of partitions: a reader of some of them would miss the others."""
+    stored = stored_topics(runtime)
+    keep_history(runtime, topic, stored.get(topic) or own_places(runtime))
+    state, name = runtime.catalogue.state, TopicName.of(topic)
+    whole = whole_of(state, topic)
+    if name.partition_index < 0 or not whole[1]:
         return
-    document = document_of(
-        runtime.catalogue.state, topic, directory.folder_id, url, runtime.clock.now_ms()
-    )
+    partitioned = TopicName.of(name.partitioned_name)
+    for each in (str(partitioned.partition(at)) for at in range(whole[1])):
+        if each == topic or each not in stored:
+            continue
+        kept = [runtime.histories.get((url, each)) for url in stored[each]]
+        if all(found is not None and found[0][1] == whole for found in kept):
+            continue
+        if not goes_on():
+            return
+        keep_history(runtime, each, stored[each])
+
+
+def _keep_at(runtime: BrokerRuntime, topic: str, url: str) -> None:
+    state, folder_id = runtime.catalogue.state, runtime.directory.folder_id
+    state_number = state.number  # first: the document is at least as new
+    made_of, key = _made_of(state, topic), (url, topic)
+    kept = runtime.histories.get(key)
+    if kept is not None and kept[0] == made_of:
+        return
+    document = document_of(state, topic, folder_id, url, runtime.clock.now_ms())
+    if document is not None and url not in own_places(runtime) and not _is_beside(document):
+        document = None  # the last object that lay here goes
     digest = "" if document is None else encode({"body": document["body"]}).split()[2].decode()
-    if digest and runtime.histories.get(topic) == digest:
+    if digest and kept is not None and kept[1] == digest:
+        runtime.histories[key] = made_of, digest
         return
-    runtime.histories.pop(topic, None)
-    place, partition = place_of(directory.folder_id, topic)
-    numbers = numbers_at(url, place).get(partition, [])
-    if document is None:
-        obsolete = numbers
-    else:
-        newest = newest_history(url, place, partition, numbers)
+    runtime.histories.pop(key, None)
+    place, partition = place_of(folder_id, topic)
+    there = numbers_at(url, place).get(partition, [])
+    obsolete = there
+    if document is not None:
+        newest = newest_history(url, place, partition, there)
         if newest is not None and newest.body == document["body"]:
             obsolete = []
         else:
-            number = max(numbers, default=0) + 1
-            _put(joined(url, name_of(place, partition, number)), encode(document))
-            obsolete = numbers
-    for number in obsolete:
-        StoredObject(joined(url, name_of(place, partition, number))).remove()
+            number = max(state_number, runtime.history_number + 1, there[-1][0] + 1 if there else 1)
+            runtime.history_number = number
+            _put(joined(url, f"{place}/{new_name(partition, number)}"), encode(document))
+    for _, name in obsolete:
+        StoredObject(joined(url, f"{place}/{name}")).remove()
     if digest:
-        runtime.histories[topic] = digest
+        runtime.histories[key] = made_of, digest
 
 
-def name_of(place: str, partition: int, number: int) -> str:
-    return f"{place}/{partition}.{number:012d}{SUFFIX}"
+def _made_of(state: CatalogueState, topic: str) -> tuple[Any, ...]:
+    """The parts a history is made of, to be compared: records do not change, there are
+    others then; and of the ledgers of one record only more are offloaded."""
+    record = state.topics.get(topic)
+    ledgers = () if record is None else record.ledgers
+    count = sum(state.offload_of(each) is not None for each in ledgers)
+    schemas = state.schemas.get(TopicName.of(topic).partitioned_name)
+    return record, whole_of(state, topic), schemas, count
 
 
-def numbers_at(url: str, place: str) -> dict[int, list[int]]:
-    """The numbers of the histories of a topic that are there, by partition, ascending."""
-    found: dict[int, list[int]] = {}
-    for name in objects_below(joined(url, place)):
-        partition, _, number = name.removesuffix(SUFFIX).partition(".")
-        if name.endswith(SUFFIX) and number.isdigit():
-            found.setdefault(int(partition), []).append(int(number))
-    return {each: sorted(found[each]) for each in sorted(found)}
-
-
-def newest_history(url: str, place: str, partition: int, numbers: list[int]) -> TopicHistory | None:
-    """The newest that is whole; None: none is."""
-    for number in reversed(numbers):
-        location = joined(url, name_of(place, partition, number))
-        data = StoredObject(location).read_all()
-        found = None if data is None else decode(data, url, location)
-        if found is not None:
-            return found
-    return None
+def _is_beside(document: dict[str, Any]) -> bool:
+    """Whether any object of a history lies in the place that it is made for."""
+    return any("://" not in name for _, _, name, _, _ in document["body"]["objects"])
 
 
 def _put(location: str, data: bytes) -> None:
@@ -93,7 +135,84 @@ def _put(location: str, data: bytes) -> None:
         raise errors.StorageError(detail=f"write {location}: it is not what was written")
 
 
-def topics_with_objects(runtime: BrokerRuntime) -> list[str]:
-    """The topics that have objects, or had some of which nothing is forgotten yet."""
-    offloads = runtime.catalogue.state.offloads.values()
-    return list(dict.fromkeys(each.topic for each in offloads))
+def sweep_histories(runtime: BrokerRuntime, url: str, stored: Mapping[str, list[str]]) -> None:
+    """Have those histories in a place go that are of no topic which has objects there: one that a
+    store made late, and those of a folder whose backup was restored. stored: as of stored_topics.
+
+    Those whose objects are there are set aside: nothing else tells what these are."""
+    folder_id = runtime.directory.folder_id
+    known = {place_of(folder_id, topic) for topic, urls in stored.items() if url in urls}
+    root = f"{folder_id}/history"
+    for name in objects_below(joined(url, root), recursive=True):
+        digest, _, last = name.partition("/")
+        found = parsed_name(last)
+        if found is None or (f"{root}/{digest}", found[0]) in known:
+            continue
+        there = StoredObject(joined(url, f"{root}/{name}"))
+        data = there.read_all()
+        if data is not None and _has_objects(data, url, there.location):
+            aside = joined(url, f"{folder_id}/{_ASIDE}/{name}")
+            _put(aside, data)
+            life_log.info("set aside %s, of no topic of this folder, as %s", there.location, aside)
+        there.remove()
+
+
+def _has_objects(data: bytes, url: str, location: str) -> bool:
+    found = decode(data, url, location)
+    offloads = () if found is None else found.offloads.values()
+    return any(StoredObject(each.location).size() is not None for each in offloads)
+
+
+# Finding ------------------------------------------------------------------------------------------
+
+
+def numbers_at(url: str, place: str) -> Numbers:
+    """The numbers and names of the histories of a topic that are there, by partition, ascending."""
+    found: Numbers = {}
+    for name in objects_below(joined(url, place)):
+        parsed = parsed_name(name)
+        if parsed is not None:
+            found.setdefault(parsed[0], []).append((parsed[1], name))
+    return {each: sorted(found[each]) for each in sorted(found)}
+
+
+def newest_history(
+    url: str, place: str, partition: int, numbers: list[tuple[int, str]]
+) -> TopicHistory | None:
+    """The newest of a partition that is whole; None: none is. numbers: as of numbers_at."""
+    for _, name in reversed(numbers):
+        location = joined(url, f"{place}/{name}")
+        data = StoredObject(location).read_all()
+        found = None if data is None else decode(data, url, location)
+        if found is not None:
+            return found
+    return None
+
+
+def stored_topics(runtime: BrokerRuntime) -> dict[str, list[str]]:
+    """The topics that have objects, or had some of which nothing is forgotten yet, with the places
+    that are to tell of them: that of the option, and those where objects of theirs lie."""
+    folder_id, own = runtime.directory.folder_id, own_places(runtime)
+    places = {url.partition("?")[0]: url for url in own}
+    found: dict[str, list[str]] = {}
+    for each in list(runtime.catalogue.state.offloads.values()):
+        urls = found.setdefault(each.topic, own.copy())
+        url = _place_of_object(each, folder_id)
+        if url is not None:
+            url = places.setdefault(url.partition("?")[0], url)
+            if url not in urls:
+                urls.append(url)
+    return found
+
+
+def own_places(runtime: BrokerRuntime) -> list[str]:
+    """The place of the option, as others are written."""
+    plain, mark, query = runtime.options.offload_url.partition("?")
+    return [f"{plain.rstrip('/')}{mark}{query}"] if plain else []
+
+
+def _place_of_object(record: OffloadRecord, folder_id: str) -> str | None:
+    """The URL that was the option when an object was made; None: by a folder of another id."""
+    plain, mark, query = record.location.partition("?")
+    place, _, folder = plain.rpartition("/")[0].rpartition("/")
+    return f"{place}{mark}{query}" if folder == folder_id else None

@@ -4,10 +4,18 @@ go whose objects are old enough, and objects that nobody needs."""
 
 from __future__ import annotations
 
+from collections import deque
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx.broker import life_log
-from pulsarx.broker.offload.history_writer import keep_history, topics_with_objects
+from pulsarx.broker.offload.history_writer import (
+    keep_history,
+    own_places,
+    stored_topics,
+    sweep_histories,
+)
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
 from pulsarx.broker.periodic_check import PeriodicCheck
@@ -27,9 +35,10 @@ _INTERVAL_MS = 60_000
 
 
 class OffloadMonitor:
-    """Removes files and objects of a broker with an object store. Any thread may call. Looks are
-    jobs of the broker's offload queue, as runs are, so an object that is not finished is
-    nobody's."""
+    """Removes files and objects of a broker with an object store. Any thread may call. The steps of
+    looks are jobs of the broker's offload queue, as runs are, so an object that is not finished is
+    nobody's. One puts the next behind what is there: a run waits for one topic and not for all.
+    """
 
     def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
         self._runtime = runtime
@@ -37,8 +46,11 @@ class OffloadMonitor:
         self._check = PeriodicCheck(runtime.clock, runtime.offloads, _INTERVAL_MS, self._look)
         self._closed = False
         self._released: set[int] = set()  # files that have gone
+        self._steps: deque[Callable[[], object]] = deque()  # of the look that goes on
         self._kept_number = -1  # of the commit that all histories are as new as
-        self._told_behind: set[str] = set()  # topics whose history could not be written
+        self._are_kept = True  # so far in this look
+        self._swept: set[str] = set()  # places
+        self._told_behind: set[str] = set()  # topics and places whose histories were not kept
         self._told: set[int] = set()  # whose object could not be removed or found, which was said
 
     def arm(self) -> None:
@@ -46,44 +58,89 @@ class OffloadMonitor:
         if self._runtime.directory.ledger_path(1) is not None:  # it is not in memory
             self._check.arm()
 
+    # A look ---------------------------------------------------------------------------------------
+
     def _look(self) -> bool:
-        behind = self._keep_histories()
-        for record in list(self._runtime.catalogue.state.offloads.values()):
+        """Begin one: False, as its last step arms the next."""
+        runtime, number = self._runtime, self._runtime.catalogue.state.number
+        stored = stored_topics(runtime)
+        records: dict[str, list[OffloadRecord]] = {}
+        for each in list(runtime.catalogue.state.offloads.values()):
+            records.setdefault(each.topic, []).append(each)
+        self._are_kept = True
+        steps: list[Callable[[], object]] = []
+        places = [*own_places(runtime), *(url for urls in stored.values() for url in urls)]
+        for url in dict.fromkeys(places):
+            if url not in self._swept:
+                steps.append(partial(self._sweep, url))
+        is_changed = number != self._kept_number
+        for topic, urls in stored.items():
+            steps.append(partial(self._look_at, topic, records.get(topic, []), urls, is_changed))
+        steps += [partial(self._end_keeping, number), self._trigger]
+        self._steps = deque(steps)
+        self._step()
+        return False
+
+    def _step(self) -> None:
+        """One step, and put the next."""
+        if self._closed:
+            return
+        try:
+            if self._steps:
+                self._steps.popleft()()
+        finally:
+            if self._steps:
+                self._runtime.offloads.post(self._step)
+            else:
+                self.arm()
+
+    def _look_at(
+        self, topic: str, records: list[OffloadRecord], urls: list[str], is_changed: bool
+    ) -> None:
+        is_kept = not is_changed or self._keep(
+            topic, lambda: keep_history(self._runtime, topic, urls)
+        )
+        for record in records:
             if self._closed:
-                return False
-            if record.topic not in behind:
-                self._tidy(record)
+                return
+            if self._runtime.catalogue.state.offloads.get(record.file_id) is record:
+                self._tidy(record, urls, is_kept)
+
+    def _sweep(self, url: str) -> None:
+        stored = stored_topics(self._runtime)
+        if self._keep(url, lambda: sweep_histories(self._runtime, url, stored)):
+            self._swept.add(url)
+
+    def _keep(self, what: str, keep: Callable[[], None]) -> bool:
+        """Whether it succeeds; else it is said once and tried again at the next look."""
+        try:
+            keep()
+        except Exception as error:  # of one topic: the others go on
+            self._are_kept = False
+            if what not in self._told_behind:
+                self._told_behind.add(what)
+                logger().warning("%s: %s", what, errors.detail_of(error))
+            return False
+        self._told_behind.discard(what)
+        return True
+
+    def _end_keeping(self, number: int) -> None:
+        if self._are_kept:
+            self._kept_number = number
+
+    def _trigger(self) -> None:
         for topic in self._open_topics():
+            if self._closed:
+                return
             if topic.topic_name.is_system:
                 continue
             try:
                 topic.offload.trigger_above(self._threshold(topic.topic_name))
             except (errors.TopicNotFound, errors.StorageError):
                 continue  # it goes; or its ledgers cannot be read, which others are told
-        return True
 
-    def _keep_histories(self) -> set[str]:
-        """The topics of which the store tells what is not so any more: their objects stay."""
-        behind: set[str] = set()
-        number = self._runtime.catalogue.state.number
-        if number == self._kept_number:
-            return behind
-        for topic in topics_with_objects(self._runtime):
-            if self._closed:
-                break
-            try:
-                keep_history(self._runtime, topic)
-                self._told_behind.discard(topic)
-            except (errors.PulsarException, ImportError) as error:
-                behind.add(topic)
-                if topic not in self._told_behind:
-                    self._told_behind.add(topic)
-                    logger().warning("%s: %s", topic, errors.detail_of(error))
-        if not behind and not self._closed:
-            self._kept_number = number
-        return behind
-
-    def _tidy(self, record: OffloadRecord) -> None:
+    def _tidy(self, record: OffloadRecord, urls: list[str], is_kept: bool) -> None:
+        """is_kept: whether histories tell what is so; else objects stay that are there."""
         runtime, state = self._runtime, self._runtime.catalogue.state
         topic = state.topics.get(record.topic)
         ledgers = [
@@ -92,12 +149,18 @@ class OffloadMonitor:
             if each.file_id == record.file_id
         ]
         try:
-            if not ledgers or not record.size:
+            if not record.size:
+                forget_object(runtime, record.file_id, record.location)
+            elif not ledgers:
+                if not is_kept:
+                    return
+                # As of now: it may have been trimmed since the history was kept.
+                keep_history(runtime, record.topic, urls)
                 forget_object(runtime, record.file_id, record.location)
                 self._released.discard(record.file_id)
             elif record.file_id not in self._released:
                 self._release(record, ledgers)
-        except (errors.PulsarException, ImportError) as error:
+        except Exception as error:  # of one object: the others go on
             if record.file_id not in self._told:
                 self._told.add(record.file_id)
                 logger().warning("%s: %s", record.topic, errors.detail_of(error))

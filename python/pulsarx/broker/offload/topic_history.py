@@ -3,16 +3,22 @@ without its folder: its ledgers up to the last one that is in the store, with wh
 them, which object has which, and its schemas. As an object of its own: a line with a checksum, and
 JSON.
 
-    <folder id>/history/<digest of the topic's name>/<partition>.<number>.json
+    <folder id>/history/<digest of the topic's name>/<partition>.<number>-<random>.json
 
-A new one never takes the place of another: it has the next number, and the older ones go when it
-was read back. What is damaged, or was not written to its end, is no history; then that before is.
+A new one never takes the place of another: it has a higher number and a name of its own, and the
+older ones go when it was read back. Of those of a partition the one with the highest number counts,
+of equal ones that whose name sorts behind. The number is that of the commit it was made of, or
+higher: one that a store makes late is below those of later commits. What is damaged, or was not
+written to its end, is no history; then that before is. Earlier versions wrote names without the
+random part.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 
 from pulsarx import errors
 from pulsarx.broker.catalogue.records import (
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 _MARK = "pulsarx-history"
 _FORMAT = 1
 SUFFIX = ".json"
+_NAME = re.compile(r"(-1|[0-9]{1,9})\.([0-9]{1,18})(?:-[0-9a-f]{1,32})?\.json")
 
 
 class TopicHistory:
@@ -80,6 +87,25 @@ def place_of(folder_id: str, topic: str) -> tuple[str, int]:
     return f"{folder_id}/history/{digest}", name.partition_index
 
 
+def new_name(partition: int, number: int) -> str:
+    """The name of a new history, in the folder of its topic."""
+    return f"{partition}.{number:012d}-{os.urandom(4).hex()}{SUFFIX}"
+
+
+def parsed_name(name: str) -> tuple[int, int] | None:
+    """The partition and the number in the name of a history; None: another object has it."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def whole_of(state: CatalogueState, topic: str) -> tuple[int, int]:
+    """The id of the whole topic, and how many partitions it has; 0: none."""
+    record, whole = state.topics.get(topic), state.topics.get(TopicName.of(topic).partitioned_name)
+    if whole is not None:
+        return whole.topic_id, whole.partition_count
+    return (0 if record is None else record.topic_id), 0
+
+
 def document_of(
     state: CatalogueState, topic: str, folder_id: str, url: str, now_ms: int
 ) -> dict[str, Any] | None:
@@ -100,7 +126,7 @@ def document_of(
     if not sealed:
         return None
     name = TopicName.of(topic)
-    whole = state.topics.get(name.partitioned_name)
+    whole_id, partition_count = whole_of(state, topic)
     made = TopicRecord(record.topic_id, topic, 0, record.properties)
     made.ledgers = sealed
     made.removed_ledger_id = record.removed_ledger_id
@@ -125,7 +151,8 @@ def document_of(
     body = {
         "folder_id": folder_id,
         "record": made.row(),
-        "partitions": 0 if whole is None else whole.partition_count,
+        "whole_id": whole_id,  # tells topics apart that had the same name one after the other
+        "partitions": partition_count,
         "objects": objects,
         "schemas": [each.row() for each in state.schemas.get(name.partitioned_name, ())],
     }

@@ -26,7 +26,7 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.ledgers.ledger_list import LATEST, open_ledger
-from pulsarx.broker.offload.history_writer import keep_history
+from pulsarx.broker.offload.history_writer import keep_histories
 from pulsarx.broker.offload.stored_object import Stopped, StoredObject, joined
 from pulsarx.ground.attempt import attempt
 
@@ -171,13 +171,27 @@ class TopicOffload:
                 else:
                     error = errors.detail_of(failure)
                     logger().error("%s: offloading failed: %s", self._ledger.name, error)
-            # Also of those in front of one that failed. What fails here the monitor does again.
-            attempt(lambda: keep_history(self._runtime, self._ledger.name))
+            # Also of those in front of one that failed.
+            left_out = self._keep_histories()
+            error = error or left_out
         with self._lock:
             self._status = ERROR if error else SUCCESS
             self._last_error = error
             if error:
                 self.failed_ms = self._runtime.clock.now_ms()
+
+    def _keep_histories(self) -> str:
+        """Keep them, and return what went wrong. Not where it is stopped: closing would wait for
+        the store once for each topic."""
+        if not self._goes_on():
+            return ""
+        try:
+            keep_histories(self._runtime, self._ledger.name, self._goes_on)
+        except Exception as failure:
+            told = errors.detail_of(failure)
+            logger().error("%s: its history was not written: %s", self._ledger.name, told)
+            return f"its history in the store was not written, which is tried again: {told}"
+        return ""
 
     def _left(
         self, threshold: int, before_id: int, tried: set[int]
@@ -187,8 +201,11 @@ class TopicOffload:
         found = self._files(threshold, before_id)
         return {file_id: each for file_id, each in found.items() if file_id not in tried}
 
+    def _goes_on(self) -> bool:
+        return not self._stopped and bool(self._runtime.state.is_open)
+
     def _check_goes_on(self) -> None:
-        if self._stopped or not self._runtime.state.is_open:
+        if not self._goes_on():
             raise OffloadStopped
 
     def _offload(self, file_id: int, ledgers: list[LedgerRecord]) -> None:

@@ -68,15 +68,17 @@ def merge_ledgers(
 def _groups(
     runtime: BrokerRuntime, ledger: ManagedLedger, small_size: int
 ) -> list[list[LedgerRecord]]:
-    """Neighbours that become one file each, in their order; two at least."""
+    """Neighbours that become one file each, in their order; two at least. Not those in an object
+    store: their objects would go, and be written again as others."""
     groups: list[list[LedgerRecord]] = [[]]
     size = passed = 0
     ledgers = ledger.ledgers()
-    leased = runtime.catalogue.state.leased(ledger.name, ledgers, runtime.clock.now_ms())
+    state = runtime.catalogue.state
+    leased = state.leased(ledger.name, ledgers, runtime.clock.now_ms())
     for each in ledgers:
         if each.state != LEDGER_SEALED or each.merged_id or each.damaged or not each.entry_count:
             continue
-        if each.size >= small_size:
+        if each.size >= small_size or state.offload_of(each) is not None:
             continue
         if each.ledger_id in leased:
             passed += 1
@@ -120,7 +122,7 @@ class _Merge:
 
             def merging(state: CatalogueState) -> list[dict[str, Any]]:
                 places[:] = self._places(state)
-                if len(places) < 2:  # trimmed or leased meanwhile, or merged by another
+                if len(places) < 2:  # trimmed, leased or offloaded meanwhile, or merged by another
                     return [changes.forget_deletions([])]
                 return self._checked(
                     state, [changes.merge_ledgers(topic, self._merged_id, uuid, places)]
@@ -199,11 +201,16 @@ class _Merge:
 
     def _places(self, state: CatalogueState) -> list[list[int]]:
         """The places in the new file of those ledgers that are still there as they were, and were
-        not leased meanwhile."""
+        not leased or offloaded meanwhile."""
         topic = state.topics.get(self._ledger.name)
         ledgers = () if topic is None else topic.ledgers
         leased = state.leased(self._ledger.name, ledgers, self._runtime.clock.now_ms())
-        there = {each.ledger_id for each in ledgers if not each.merged_id} - leased
+        there = {
+            each.ledger_id
+            for each in ledgers
+            if not each.merged_id and state.offload_of(each) is None
+        }
+        there -= leased
         return [
             [each.ledger_id, each.merged_at, each.merged_size]
             for each in self._merged
