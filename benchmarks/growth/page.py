@@ -6,7 +6,6 @@ make the same bytes.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import statistics
@@ -16,8 +15,7 @@ from typing import Any
 
 from growth.axes import AXES, Axis
 from growth.run import FIGURES
-from peers import get
-from peers.draw import PICTURES, STYLE, TEXT, svg
+from peers.draw import PICTURES, TEXT, drawing, svg, write_pictures
 from peers.table import time_text
 
 PAGE = PICTURES.parent / "growth.md"
@@ -139,22 +137,14 @@ def outputs() -> dict[Path, str]:
 
 
 def picture() -> str:
-    import matplotlib
-
-    matplotlib.use("svg")
-    with matplotlib.rc_context(STYLE):
+    with drawing():
         return drawn(read())
 
 
 def main() -> int:
     for path, text in outputs().items():
         path.write_text(text, encoding="utf-8")
-    get.use_packages()
-    if importlib.util.find_spec("matplotlib") is None:
-        print("no picture was drawn: matplotlib is not installed", file=sys.stderr)
-        return 0
-    (PICTURES / PICTURE).write_text(picture(), encoding="utf-8")
-    return 0
+    return write_pictures(lambda: {PICTURE: picture()})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import math
 import re
 import statistics
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -127,24 +129,35 @@ def hand_over(figures: Figures) -> str:
 
 def outputs(figures: Figures | None = None) -> dict[str, str]:
     """Each picture by its name."""
-    import matplotlib
-
-    matplotlib.use("svg")
     figures = figures or Figures.read()
-    with matplotlib.rc_context(STYLE):
+    with drawing():
         found = {f"peers-{size}.svg": works(figures, size) for size in SIZES}
         return found | {"peers-hand-over.svg": hand_over(figures)}
 
 
-def main() -> int:
+@contextmanager
+def drawing() -> Iterator[None]:
+    """What is drawn meanwhile looks as our other pictures."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def write_pictures(drawn: Callable[[], dict[str, str]], folder: Path = PICTURES) -> int:
+    """Write pictures by their names; where there is no matplotlib, say so."""
     get.use_packages()
     if importlib.util.find_spec("matplotlib") is None:
         print("no picture was drawn: matplotlib is not installed", file=sys.stderr)
         return 0
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
-    for name, text in outputs().items():
+    for name, text in drawn().items():
         (folder / name).write_text(text, encoding="utf-8")
     return 0
+
+
+def main() -> int:
+    return write_pictures(outputs, *map(Path, sys.argv[1:2]))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ figures make the same bytes.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import statistics
 import sys
@@ -14,8 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from peers import get
-from peers.draw import PICTURES, STYLE, TEXT, colour, svg
+from peers.draw import PICTURES, TEXT, colour, drawing, svg, write_pictures
 from peers.table import Ratio, _ratio, number
 from spark_peers.run import EMPTY, FIGURES, IN_WORKER, PARTS_OF_READ, WHOLE, WORKS
 
@@ -265,22 +263,14 @@ def outputs() -> dict[Path, str]:
 
 
 def picture() -> str:
-    import matplotlib
-
-    matplotlib.use("svg")
-    with matplotlib.rc_context(STYLE):
+    with drawing():
         return drawn(read())
 
 
 def main() -> int:
     for path, text in outputs().items():
         path.write_text(text, encoding="utf-8")
-    get.use_packages()
-    if importlib.util.find_spec("matplotlib") is None:
-        print("no picture was drawn: matplotlib is not installed", file=sys.stderr)
-        return 0
-    (PICTURES / PICTURE).write_text(picture(), encoding="utf-8")
-    return 0
+    return write_pictures(lambda: {PICTURE: picture()})
 
 
 if __name__ == "__main__":
