@@ -163,7 +163,8 @@ def section(name: str, block: dict[str, Any]) -> list[str]:
     machine = block["machine"]
     lines = [f"## {spoken(name)[0].upper()}{spoken(name)[1:]}", ""]
     text = (
-        f"{block['rounds']} round{'s' if block['rounds'] > 1 else ''} in {block['minutes']:g} minutes on {block['date']} UTC, on "
+        f"{block['rounds']} {'round' if block['rounds'] == 1 else 'rounds'} in "
+        f"{block['minutes']:g} minutes on {block['date']} UTC, on "
         f"{machine['processor']}, {machine['memory']} of memory, {machine['file system']}; its "
         f"load was {machine['load before']} before and {machine['load after']} after; "
         + ", ".join(f"{what} {version}" for what, version in block["versions"].items())

@@ -199,7 +199,7 @@ class BrokerRuntime:
         # What the histories of topics in the object store were made of, by place and topic, as far
         # as known, with their digests, and the highest number of one that this owner has written;
         # of jobs of that queue.
-        self.histories: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}
+        self.histories: dict[tuple[str, str], tuple[tuple[Any, ...], str, str]] = {}
         self.history_number: int = 0
         for each in self.job_queues:
             self._let_clock_wait_for(each)

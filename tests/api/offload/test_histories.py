@@ -563,6 +563,52 @@ def test_a_store_that_is_not_used_any_more_tells_what_is_there(
         assert read(new) == whole[len(SENT) : len(SENT) + len(read(new))]
 
 
+def test_a_store_that_is_not_mounted_is_not_taken_for_an_empty_one(
+    store: Store, manual_clock: ManualClock, tmp_path: Path
+) -> None:
+    """What a look wrote there said that all messages were gone: they counted as acknowledged."""
+    with store.open(manual_clock) as client:
+        client.create_reader("t", pulsarx.MessageId.earliest).close()
+        publish(client)
+        before = ids_and_values(client)
+        offloaded(client, manual_clock)
+    away = store.place.rename(tmp_path / "not mounted")
+    with store.open(manual_clock) as client:
+        look(client, manual_clock)
+        publish(client, "u")
+        assert offload(client, "u")["status"] == "ERROR"
+        assert not store.place.exists()
+    away.rename(store.place)
+    with store.open(manual_clock) as client:
+        look(client, manual_clock)
+        assert ids_and_values(client) == before
+
+
+def test_two_names_of_a_store_are_one_place(
+    store: Store, manual_clock: ManualClock, tmp_path: Path
+) -> None:
+    (tmp_path / "other name").symlink_to(store.place, target_is_directory=True)
+    other = (tmp_path / "other name").as_uri()
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+    with store.open(manual_clock, offload_url=other) as client:
+        publish(client, "u")
+        offloaded(client, manual_clock, "u")
+        look(client, manual_clock)
+        assert len(read(other, "u")) == STORED
+        publish(client)
+        offloaded(client, manual_clock)
+        consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        for _ in range(len(SENT)):
+            last = consumer.receive(30_000)
+        consumer.acknowledge_cumulative(last)
+        inspect(client).settle()
+        manual_clock.advance(LOOK_SECONDS)
+        assert len(read(other)) > 0
+        assert len(read(other, "u")) == STORED
+
+
 def test_histories_of_a_folder_before_its_backup_was_restored_are_set_aside(
     store: Store, manual_clock: ManualClock, tmp_path: Path
 ) -> None:

@@ -87,29 +87,46 @@ def _keep_at(runtime: BrokerRuntime, topic: str, url: str) -> None:
     kept = runtime.histories.get(key)
     if kept is not None and kept[0] == made_of:
         return
+    _require_store(state, topic, folder_id, url)
     document = document_of(state, topic, folder_id, url, runtime.clock.now_ms())
+    spared: set[str] = set()
     if document is not None and url not in own_places(runtime) and not _is_beside(document):
         document = None  # the last object that lay here goes
+        # Two names of a store may be one place: what was written by the other one stays.
+        spared = {found[2] for (_, of), found in runtime.histories.items() if of == topic}
     digest = "" if document is None else encode({"body": document["body"]}).split()[2].decode()
     if digest and kept is not None and kept[1] == digest:
-        runtime.histories[key] = made_of, digest
+        runtime.histories[key] = made_of, digest, kept[2]
         return
     runtime.histories.pop(key, None)
     place, partition = place_of(folder_id, topic)
     there = numbers_at(url, place).get(partition, [])
-    obsolete = there
+    obsolete = [found for found in there if found[1] not in spared]
+    name = ""
     if document is not None:
         newest = newest_history(url, place, partition, there)
         if newest is not None and newest.body == document["body"]:
             obsolete = []
+            name = there[-1][1]
         else:
             number = max(state_number, runtime.history_number + 1, there[-1][0] + 1 if there else 1)
             runtime.history_number = number
-            _put(joined(url, f"{place}/{new_name(partition, number)}"), encode(document))
-    for _, name in obsolete:
-        StoredObject(joined(url, f"{place}/{name}")).remove()
+            name = new_name(partition, number)
+            _put(joined(url, f"{place}/{name}"), encode(document))
+    for _, former in obsolete:
+        StoredObject(joined(url, f"{place}/{former}")).remove()
     if digest:
-        runtime.histories[key] = made_of, digest
+        runtime.histories[key] = made_of, digest, name
+
+
+def _require_store(state: CatalogueState, topic: str, folder_id: str, url: str) -> None:
+    """StorageError: objects of the topic should lie in the place, and nothing at all does. Before
+    anything is written there, which would say that they are gone."""
+    for each in list(state.offloads.values()):
+        place = _place_of_object(each, folder_id) if each.topic == topic and each.size else None
+        if place is not None and place.partition("?")[0] == url.partition("?")[0]:
+            StoredObject(each.location).require_place()
+            return
 
 
 def _made_of(state: CatalogueState, topic: str) -> tuple[Any, ...]:
@@ -136,12 +153,12 @@ def _put(location: str, data: bytes) -> None:
 
 
 def sweep_histories(runtime: BrokerRuntime, url: str, stored: Mapping[str, list[str]]) -> None:
-    """Have those histories in a place go that are of no topic which has objects there: one that a
+    """Have those histories in a place go that are of no topic which has objects: one that a
     store made late, and those of a folder whose backup was restored. stored: as of stored_topics.
 
     Those whose objects are there are set aside: nothing else tells what these are."""
     folder_id = runtime.directory.folder_id
-    known = {place_of(folder_id, topic) for topic, urls in stored.items() if url in urls}
+    known = {place_of(folder_id, topic) for topic in stored}
     root = f"{folder_id}/history"
     for name in objects_below(joined(url, root), recursive=True):
         digest, _, last = name.partition("/")

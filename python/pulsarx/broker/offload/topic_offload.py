@@ -222,6 +222,10 @@ class TopicOffload:
         location = joined(runtime.options.offload_url, name)
         there = StoredObject(location)
         there.size()  # before anything is begun: can the store be reached?
+        for each in list(runtime.catalogue.state.offloads.values()):
+            if each.size and each.location.rpartition("/")[0] == location.rpartition("/")[0]:
+                StoredObject(each.location).require_place()  # what is not mounted is not made
+                break
         there.make_place()
         begun = changes.begin_offload(topic, file_id, uuid, location)
         done = False
