@@ -10,6 +10,7 @@ from compaction_steps import compacted, survivors
 from compaction_steps import publish as publish_keys
 from damaged_ledgers import receive_all
 from support.copied_topics import publish, read
+from support.killed_owners import left_by_kill
 
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, InitialPosition
@@ -76,9 +77,7 @@ def make(path: Path) -> Path:
     """A folder in it whose owner was killed, with open ledgers."""
     with opened(path / "used") as client:
         fill(client)
-        inspect(client).settle()
-        shutil.copytree(path / "used", path / "f", ignore=shutil.ignore_patterns("control.sock"))
-    return path / "f"
+        return left_by_kill(client, path / "f")
 
 
 def lose_names(folder: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.killed_owners import left_by_kill
 from topic_model import ORDERED, SubscriptionModel, TopicModel
 
 import pulsarx
@@ -201,7 +202,7 @@ class DrivenTopic:
         before, old = self.where(), self.client
         self.opened += 1
         if killed:
-            shutil.copytree(before, self.where(), ignore=shutil.ignore_patterns("*.sock"))
+            left_by_kill(old, self.where())
         old.shutdown()
         if not killed:
             before.rename(self.where())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from pathlib import Path
 
 import pytest
 from crash_session import OPTIONS, opened, read
+from support.killed_owners import left_by_kill
 from support.waiting import wait_until
 
 import pulsarx
@@ -79,10 +79,7 @@ def test_what_was_left_out_is_a_duplicate_after_a_kill_that_lost_nothing(
         producer = client.create_producer("t", "p")
         for number in (10, 20):
             producer.send(b"%d" % number, sequence_id=number)
-        folder = tmp_path / "f"
-        if killed:
-            without = shutil.ignore_patterns("*.sock")
-            folder = Path(shutil.copytree(folder, tmp_path / "killed", ignore=without))
+        folder = left_by_kill(client, tmp_path / "killed") if killed else tmp_path / "f"
     with opened(folder, "os") as client:
         client.create_producer("t", "p").send(b"15", sequence_id=15)
         assert read(client, "t")[0] == ["10", "20"]
@@ -94,13 +91,12 @@ def test_what_the_end_of_a_ledger_lost_is_stored_again_though_its_start_is_in_a_
 ) -> None:
     """Nothing was read of that ledger any more, so its lost end was taken for a duplicate."""
     monkeypatch.setattr(ManagedLedger, "_seal_later", lambda *_: None)
-    without = shutil.ignore_patterns("*.sock")
     with deduplicating(tmp_path / "f") as client:
         producer = client.create_producer("t", "p")
         for number in (10, 20, 30, 40, 50):  # the last one in a second ledger
             producer.send(b"d%d" % number, sequence_id=number)
             inspect(client).settle()  # a snapshot has the first three
-        folder = Path(shutil.copytree(tmp_path / "f", tmp_path / "cut", ignore=without))
+        folder = left_by_kill(client, tmp_path / "cut")
     monkeypatch.undo()
     if not snapshot:
         forget_snapshots(folder)
@@ -207,7 +203,6 @@ def without_entries_from(path: Path, number: int) -> None:
 def test_a_topic_opens_whose_aborted_messages_a_power_cut_took(tmp_path: Path) -> None:
     """Nothing flushes them for the record of an abort; its subscriptions could not pass over what
     was not there, so that the topic could not be opened."""
-    without = shutil.ignore_patterns("*.sock")
     with opened(tmp_path / "f", "interval") as client:
         client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
         producer = client.create_producer("t")
@@ -216,7 +211,7 @@ def test_a_topic_opens_whose_aborted_messages_a_power_cut_took(tmp_path: Path) -
         for text in (b"x0", b"x1", b"x2"):
             producer.send(text, transaction=transaction)
         transaction.abort()
-        folder = Path(shutil.copytree(tmp_path / "f", tmp_path / "cut", ignore=without))
+        folder = left_by_kill(client, tmp_path / "cut")
     (ledger,) = [each for each in folder.glob("ledgers/*/*.ledger") if b"x0" in each.read_bytes()]
     without_entries_from(ledger, 2)
     with opened(folder, "interval") as client:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from peer import Peer, batch, entry, serving
+from support.killed_owners import left_by_kill
 from transacting import begin, end, opened_producer, seen, send
 
 import pulsarx
@@ -19,7 +20,7 @@ from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx.admin import Admin
 from pulsarx.broker.transactions.coordinator import TransactionCoordinator
 from pulsarx.clock import ManualClock
-from pulsarx.testing import fault_plan, inspect
+from pulsarx.testing import fault_plan
 from pulsarx.wire.commands import ABORT, COMMIT, CUMULATIVE, EXCLUSIVE, INDIVIDUAL, SHARED
 
 INVALID_STATUS, NOT_FOUND = 21, 24
@@ -50,10 +51,7 @@ class Broker:
         """Its folder, as it has left it."""
         folder = self.folder
         if killed:
-            for jobs in inspect(self.client).broker.runtime.job_queues * 2:
-                jobs.wait()  # a file that goes while all are copied could not be
-            folder = folder.with_name(f"{folder.name}+")
-            shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("*.sock"))
+            folder = left_by_kill(self.client, folder.with_name(f"{folder.name}+"))
         self.close()
         return folder
 

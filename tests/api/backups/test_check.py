@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from child_process import ChildProcess
 from damaged_ledgers import flip, frame_offsets, ledger_paths
+from support.killed_owners import left_by_kill
 
 import pulsarx
 from pulsarx import BrokerOptions, InitialPosition, errors
@@ -304,7 +305,7 @@ def test_a_commit_that_was_not_flushed_and_is_lost_is_no_damage(
     left = tmp_path / "left"
     with opened(folder) as client:
         client.create_producer("late")
-        shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+        left_by_kill(client, left)
     (said,) = (left / "catalogue").glob("*.unflushed")
     os.truncate(left / "catalogue" / f"{said.stem}.commit", 0)
     found = check(left)
@@ -321,7 +322,7 @@ def test_a_commit_that_messages_came_behind_is_lost_by_no_power_cut(folder: Path
     left = tmp_path / "left"
     with opened(folder) as client:
         client.create_producer("late").send(b"late")
-        shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+        left_by_kill(client, left)
     assert list((left / "catalogue").glob("*.unflushed"))
     commits = sorted((left / "catalogue").glob("*.commit"))
     while b"add_ledger" not in commits[-1].read_bytes():  # a ledger may be prepared by now
@@ -336,7 +337,7 @@ def test_a_commit_of_which_a_power_cut_left_one_copy_is_no_damage(folder: Path, 
     left = tmp_path / "left"
     with opened(folder) as client:
         client.create_producer("late")
-        shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+        left_by_kill(client, left)
     (said,) = (left / "catalogue").glob("*.unflushed")
     os.truncate(left / "catalogue" / f"{said.stem}.commit", 4096)
     assert check(left).damage == []

@@ -18,6 +18,7 @@ from compaction_steps import publish as publish_keys
 from damaged_ledgers import frame_offsets
 from staged_ledgers import stage
 from support.copied_topics import numbers, publish, read
+from support.killed_owners import left_by_kill
 from various_topics import OTHER, everything, lose_names, make, opened, read_whole, subscribed
 
 import pulsarx
@@ -328,9 +329,7 @@ def test_a_message_that_looks_like_a_ledger_is_a_message(tmp_path: Path) -> None
         at = ledger.read_bytes().index(data, 4096)
         producer.send(bytes(-(at + 4096) % 4096) + data * 2)
         files = ledger.read_bytes()
-        shutil.copytree(
-            tmp_path / "f", tmp_path / "copy", ignore=shutil.ignore_patterns("control.sock")
-        )
+        left_by_kill(client, tmp_path / "copy")
     assert files.count(b"PULSARXL") > 4
     lose_names(tmp_path / "copy")
     salvage(tmp_path / "copy", tmp_path / "made")
@@ -399,9 +398,7 @@ def test_what_readers_have_seen_and_is_gone_is_told(tmp_path: Path) -> None:
     """By the published ends, where durability sync lets readers see what is durable alone."""
     with pulsarx.Client(tmp_path / "used", durability="sync") as client:
         publish(client, 0, 5)
-        shutil.copytree(
-            tmp_path / "used", tmp_path / "f", ignore=shutil.ignore_patterns("control.sock")
-        )
+        left_by_kill(client, tmp_path / "f")
     lose_names(tmp_path / "f")
     ledger = ledgers_of(tmp_path / "f")[0]
     cut = frame_offsets(ledger)[3]

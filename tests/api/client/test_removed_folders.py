@@ -15,6 +15,7 @@ from topic_reading import OpenClient, whole_topic
 import pulsarx
 from pulsarx import errors
 from pulsarx.admin import Admin
+from pulsarx.testing import inspect
 
 FirstClient = Callable[..., pulsarx.Client]
 
@@ -37,10 +38,11 @@ except pulsarx.PulsarException as error:
 first.shutdown()
 """
 LEFT_OPEN = """
-import logging, shutil, sys, pulsarx
+import logging, shutil, sys, pulsarx, pulsarx.testing
 logging.basicConfig(stream=sys.stdout)
 first = pulsarx.Client(sys.argv[1], durability="os")
 first.create_producer("t").send(b"before")
+pulsarx.testing.inspect(first).settle()
 shutil.rmtree(sys.argv[1])
 second = pulsarx.Client(sys.argv[1], durability="os")
 second.create_producer("t").send(b"after")
@@ -64,6 +66,7 @@ def first_client(folder: Path) -> Iterator[FirstClient]:
         client = pulsarx.Client(folder, durability="os", **options)
         opened.append(client)
         client.create_producer("t").send(b"before")
+        inspect(client).settle()  # what is made while files are removed would be left
         return client
 
     yield make

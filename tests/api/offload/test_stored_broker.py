@@ -93,6 +93,7 @@ def test_a_topic_that_was_made_again_is_read_without_the_one_before(
     left = tmp_path / "left"
     with store.open(manual_clock) as client:
         first = make({1: b"old"})
+        inspect(client).settle()
         shutil.copytree(store.place, left)
         client.admin.topics.delete_partitioned_topic("p", force=True)
         manual_clock.advance(60)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from offload_steps import Store, ids_and_values, offloaded
+from support.killed_owners import left_by_kill
 
 import pulsarx
 from pulsarx import InitialPosition, ManualClock, MessageId, backups
@@ -46,9 +46,7 @@ def test_ends_that_no_commit_has_yet_are_in_it(tmp_path: Path, how: str) -> None
             backups.backup(folder, tmp_path / "copy")
             assert not backups.check(tmp_path / "copy").damage
         else:  # of what a kill would leave now
-            ignored = shutil.ignore_patterns("control.sock")
-            shutil.copytree(folder, tmp_path / "killed", ignore=ignored)
-            backups.salvage(tmp_path / "killed", tmp_path / "copy")
+            backups.salvage(left_by_kill(client, tmp_path / "killed"), tmp_path / "copy")
         left.commit()
     assert read(tmp_path / "copy") == ([b"plain", b"committed"], [b"b", b"c"])
     assert read(folder) == ([b"plain", b"committed", b"open"], [b"b"])
