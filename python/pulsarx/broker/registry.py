@@ -37,7 +37,9 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
     plane."""
     closing = _registry.get(key)
     if closing is not None:
-        closing.runtime.background.wait()  # for what was forgotten and is being closed there
+        # For what was forgotten and is being closed there; the last of it brings its client.
+        for _ in range(2):
+            closing.runtime.background.wait()
     with _lock:
         found = _there(key)
         if found is None:

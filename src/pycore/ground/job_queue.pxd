@@ -52,4 +52,5 @@ cdef class JobQueue:
     cdef int run_alone(self) except -1
     cdef bint has_ended(self, uint64_t job_count) noexcept
     cdef bint wait_for(self, uint64_t job_count, Deadline deadline) except -1
+    cdef bint run_next(self) except -1
     cdef int perform(self, object job) except -1

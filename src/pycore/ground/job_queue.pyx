@@ -231,23 +231,32 @@ cdef class JobQueue:
         """Run the thread of the queue."""
         self.thread = PyThread_get_thread_ident()
         while True:
-            job = self.take()
-            if job is None:
-                if not self.jobs:
-                    break
-                self.put_job(None)      # behind what came meanwhile
+            if self.run_next():
                 continue
-            self.perform(job)
-            del job      # what it refers to must not live on while this thread sleeps
+            if not self.jobs:
+                break
+            self.put_job(None)          # behind what came meanwhile
         self.end()
 
     def run_rest(self) -> None:
         """Run what is queued in the calling thread: that of a job which needs them done, or at the
         end, when there is no other."""
         while self.jobs:
-            job = self.take()
-            if job is not None:
-                self.perform(job)
+            self.run_next()
+
+    cdef bint run_next(self) except -1:
+        """False: it was the None of `close`."""
+        job = self.take()
+        if job is None:
+            return False
+        try:
+            self.perform(job)
+        finally:
+            # First: what the end of its objects puts is put before who waits for the job goes on.
+            del job
+            atomic_store_u64(&self.done_count, self.done_count + 1)
+            wait_event_wake(&self.progress)
+        return True
 
     cdef int perform(self, object job) except -1:
         try:
@@ -257,7 +266,4 @@ cdef class JobQueue:
                 job()                    # what it held is free, and nobody puts it again
         except BaseException as error:   # SystemExit too: the thread is needed
             log_failure("pulsarx", error, "%s: a job failed", self.name)
-        finally:
-            atomic_store_u64(&self.done_count, self.done_count + 1)
-            wait_event_wake(&self.progress)
         return 0

@@ -19,6 +19,8 @@ from topic_reading import drain, numbers, open_paths, payloads, whole_topic
 
 import pulsarx
 from pulsarx import errors
+from pulsarx.ground.client_owner import Leave
+from pulsarx.producing.topic_producer import TopicProducer
 
 OWNER = """
 import sys, pulsarx
@@ -392,6 +394,23 @@ def test_a_forgotten_client_loses_nothing_and_gives_the_folder_back(folder: Path
     gc.collect()
     with pulsarx.Client(folder, durability="os") as client:
         assert whole_topic(client) == numbers(10)
+
+
+def test_a_forgotten_client_is_waited_for_by_the_next_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That waited for the producer, which was forgotten with it, and not for what came of that: it
+    met the folder still open with other options."""
+    opened = threading.Event()
+    for kind, name in ((TopicProducer, "close_forgotten"), (Leave, "__call__")):
+        close = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda it, close=close: (opened.wait(0.1), close(it)))
+    client = pulsarx.Client(folder)
+    producer = client.create_producer("t")
+    del client, producer
+    gc.collect()
+    with pulsarx.Client(folder, durability="os"):
+        opened.set()
 
 
 def test_a_client_forgotten_in_a_cycle_loses_nothing(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -249,3 +250,21 @@ def refuse_threads(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 
     monkeypatch.setattr(threading, "_start_new_thread", refuse)
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
+
+
+def test_a_job_is_over_when_its_objects_are_gone() -> None:
+    """What the end of these puts, as that of the last producer puts what closes its client, had not
+    been put yet when who waited for the job went on."""
+    jobs, waited, ran = JobQueue("jobs"), threading.Event(), threading.Event()
+
+    class Kept:
+        def __del__(self) -> None:
+            waited.wait(0.1)
+            jobs.post(ran.set)
+
+    jobs.post(partial(id, Kept()))
+    jobs.wait()
+    waited.set()
+    jobs.wait()
+    assert ran.is_set()
+    jobs.close()
