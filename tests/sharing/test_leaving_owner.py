@@ -312,10 +312,20 @@ _GONE = errors.ConnectError(detail="it has left")
 
 
 DROPS = """
-import sys, pulsarx
+import sys, threading, pulsarx
 from pulsarx.ground.process_end import at_end
+from pulsarx.processes.guest.producers import GuestProducer
+from pulsarx.testing import inspect
+shut, begun = GuestProducer.shut, threading.Event()
+def begin_to_shut(self):
+    begun.set()
+    shut(self)
+GuestProducer.shut = begin_to_shut
 def produce():
-    producer = pulsarx.Client(sys.argv[1]).create_producer(
+    client = pulsarx.Client(sys.argv[1])
+    if sys.argv[2] == "after":
+        inspect(client).post(begun.wait)  # in the background comes behind it what is dropped
+    producer = client.create_producer(
         "t", batching_enabled=True, batching_max_publish_delay_ms=10**6
     )
     for number in range(5):
@@ -327,14 +337,17 @@ at_end(lambda: print("ends", flush=True))
 """
 
 
+@pytest.mark.parametrize("closed", ["before", "after"])
 def test_what_was_dropped_by_a_process_that_ends_is_sent_when_the_owner_ends_too(
-    folder: Path, processes: list[SharingProcess]
+    folder: Path, processes: list[SharingProcess], closed: str
 ) -> None:
     """The connection was closed under the producer that was closed in the background. That waited
-    half a minute for another owner, and logged a send that failed."""
+    half a minute for another owner, and logged a send that failed. So it was, and the messages were
+    lost, where the background came to it after the end of the process had begun to send them: the
+    producer had left by then, and nobody sent for it to the next owner."""
     owner = SharingProcess(folder)
     processes.append(owner)
-    with ChildProcess(DROPS, folder) as leaving:
+    with ChildProcess(DROPS, folder, closed) as leaving:
         assert leaving.line() == "sent"
         owner.signal(signal.SIGSTOP)
         leaving.tell()

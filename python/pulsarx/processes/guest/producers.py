@@ -578,8 +578,8 @@ class GuestProducer:
     def leave(self) -> None:
         """Tell the owner, and forget it. Idempotent."""
         with self._lock:
-            if self._has_left:
-                return
+            if self._has_left or not self.topic.host.state.is_open:
+                return  # the end of the connection says it, once what `shut` sends is answered
             self._has_left = True
             connection, number = self._connection, self._number
         try:
