@@ -13,7 +13,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.spark.cluster_url import is_store, read_root
-from pulsarx.spark.frame_count import COUNT_DDL, count_in_tasks, count_rows
+from pulsarx.spark.frame_count import COUNT_DDL, count_in_tasks, count_row
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.row_filter import filtered
@@ -113,14 +113,8 @@ def _each_batch(
     optional_module("pyarrow", "spark", "read_partitions")
     import pyarrow as pa
 
-    of_range = [each for each in where if each.is_of_range()]
-    of_rows = [each for each in where if not each.is_of_range()]
-
-    def may_miss(planned: LedgerRange, error: errors.FolderError) -> bool:
-        if fail_on_data_loss or not _was_removed(planned):
-            return False
-        _warn(str(error))
-        return True
+    of_range, of_rows = _of_range_and_rows(where)
+    may_miss = partial(_may_miss, fail_on_data_loss)
 
     def columns_of(planned: LedgerRange) -> tuple[str, ...]:
         return tuple(planned.columns if names is None else names)
@@ -148,6 +142,19 @@ def _each_batch(
                 decoder = ValueDecoder(values, read[0], of_rows, selector)
                 for batch in found:
                     yield decoder.columns(batch)
+
+
+def _of_range_and_rows(where: Sequence[RowFilter]) -> tuple[list[RowFilter], list[RowFilter]]:
+    """Those that hold for a whole range or for none of it, and those that look at messages."""
+    of_range = [each for each in where if each.is_of_range()]
+    return of_range, [each for each in where if not each.is_of_range()]
+
+
+def _may_miss(fail_on_data_loss: bool, planned: LedgerRange, error: errors.FolderError) -> bool:
+    if fail_on_data_loss or not _was_removed(planned):
+        return False
+    _warn(str(error))
+    return True
 
 
 def _was_removed(planned: LedgerRange) -> bool:
@@ -393,12 +400,12 @@ def _mapped_frame(
         where = options.get("where") or ()
         bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
         chosen = where, options.get("selector")
-        task = partial(_read_and_map, function, texts, fail, values, chosen, bytes_max, None)
+        task = partial(_read_and_map, function, texts, fail, values, chosen, bytes_max)
         frame = _frame_of_ids(spark, len(texts)).mapInArrow(task, schema)
         if is_leased(groups):
             keeper.keep(groups, frame_is_left(frame))
     if function is iter and values is None:
-        counting = partial(_read_and_map, count_rows, texts, fail, None, chosen, None, _COUNTED)
+        counting = partial(_count, texts, fail, chosen)
         count_in_tasks(
             frame, lambda: _frame_of_ids(spark, len(texts)).mapInArrow(counting, COUNT_DDL)
         )
@@ -412,14 +419,12 @@ def _read_and_map(
     values: ValueFormat | None,
     chosen: tuple[str | Sequence[RowFilter], str | None],
     bytes_max: int | None,
-    columns: tuple[str, ...] | None,
     ids: Batches,
 ) -> Batches:
     """Read the ranges of one task. Of this module, so that tasks are given its name and not its
-    code. columns: None: those of the plan."""
+    code."""
     found = read_partitions(
         _parts_of(ids, texts),
-        columns,
         fail_on_data_loss=fail_on_data_loss,
         values=values,
         where=chosen[0],
@@ -427,6 +432,31 @@ def _read_and_map(
         max_bytes=bytes_max,
     )
     return function(found)
+
+
+def _count(
+    texts: list[str],
+    fail_on_data_loss: bool,
+    chosen: tuple[str | Sequence[RowFilter], str | None],
+    ids: Batches,
+) -> Batches:
+    """Count the messages of one task."""
+    from pulsarx.broker.scan.read_range import count_ranges
+
+    freeze_heap()
+    where, selector = chosen
+    if isinstance(where, str):
+        where = filters_of(where)
+    of_range, of_rows = _of_range_and_rows(where)
+    parts = _parts_of(ids, texts)
+    if of_rows or selector:
+        found = read_partitions(
+            parts, _COUNTED, None, fail_on_data_loss, where=where, selector=selector
+        )
+        yield count_row(sum(each.num_rows for each in found))
+        return
+    ranges = [each for part in parts for each in part if all(one.holds(each) for one in of_range)]
+    yield count_row(count_ranges(ranges, may_miss=partial(_may_miss, fail_on_data_loss)))
 
 
 def _with_writers(

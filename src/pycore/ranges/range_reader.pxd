@@ -18,6 +18,7 @@ cdef struct RangeCursor:
     int64_t from_ms                      # entries published earlier, or at until_ms or later,
     int64_t until_ms                     # are left out
     bint pass_gaps                       # messages that are not there are left out
+    bint is_counted                      # no column is read
     const SelectorProgram* selector      # NULL: all messages are read
     ReadWindow window                    # on what is read; where it has none, by the mapping
     bint inside                          # an entry is being read; what follows is about it

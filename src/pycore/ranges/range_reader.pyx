@@ -12,6 +12,7 @@ from libc.string cimport memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.file_ops cimport file_is_resident
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
@@ -185,6 +186,34 @@ cdef int take_selected(RangeCursor* self, const Selected* selected,
     return status
 
 
+cdef bint take_counted(RangeCursor* self, const LedgerRead* read, RangeBlock* block) noexcept nogil:
+    """Count the messages of the next batch by its frame: its payload is not looked at, and its
+    checksum neither. False: it has to be read, and nothing was done."""
+    cdef EntryFrame frame
+    cdef EntryParts parts
+    cdef uint64_t end
+    if ledger_read_frame(read, self.offset, self.end, &frame) != STATUS_OK:
+        return False
+    end = frame.first_message + frame.message_count
+    if not frame.first_message <= self.first_message < end or (
+            not self.from_ms <= frame.publish_time_ms < self.until_ms):
+        return False
+    if frame.flags & ENTRY_CHUNK or entry_decode(
+            read.base + self.offset + ENTRY_FRAME_SIZE, frame.entry_size, False,
+            &parts) != STATUS_OK:
+        return False
+    if parts.metadata.flags & (METADATA_BATCH | METADATA_UUID | METADATA_ENCRYPTED) != (
+            METADATA_BATCH) or not entry_count_holds(&parts, frame.message_count):
+        return False
+    end = min(end, self.end_message, self.first_message + <uint64_t>(
+        block.row_capacity - block.row_count))
+    block.row_count += <int64_t>(end - self.first_message)
+    self.first_message = end
+    if end == frame.first_message + frame.message_count:
+        self.offset += entry_frame_span(frame.entry_size)
+    return True
+
+
 cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block,
                     Selected* selected) noexcept nogil:
     """Append messages until the block is full (TOO_LARGE) or the range is read (END).
@@ -200,6 +229,8 @@ cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block,
                 return STATUS_END
             if block.row_count == block.row_capacity:
                 return STATUS_TOO_LARGE
+            if self.is_counted and take_counted(self, read, block):
+                continue
             status = open_entry(self, read, &frame)
             if status != STATUS_OK:
                 return status
@@ -263,10 +294,12 @@ cdef class RangeReader:
         The iterable is asked for the next one when the file of the one before it was let go of.
         pass_damage: what cannot be read is logged and left out.
         selector: which messages are read; None: all. InvalidConfiguration: it is wrong.
+        columns: none: the messages are counted, and batches are not looked at but for their frames.
         """
         if selector is not None:
             self.filter = MessageFilter(selector)
-        column_order(columns, &self.order)
+        if columns:
+            column_order(columns, &self.order)
         if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
             raise ValueError(f"max_rows is {rows_max}, max_bytes {bytes_max}; they must be from 1 "
                              f"to {<int>RANGE_ROWS_MAX} and {<int>RANGE_BYTES_MAX}")
@@ -343,8 +376,9 @@ cdef class RangeReader:
                 "were planned. It was cut; restore it")
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
+        self.cursor.is_counted = self.order.count == 0 and self.filter is None
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
-                is_whole and windows < WINDOWS_MAX) and not (
+                is_whole and windows < WINDOWS_MAX and not self.cursor.is_counted) and not (
                     file.c_has_large_folios
                     and file_is_resident(file.c_read.base + offset, end - offset)):
             windows += 1

@@ -51,7 +51,7 @@ def read_range(
     rows, size = planned.end_message - planned.first_message, planned.end - planned.offset
     wanted = planned.columns if columns is None else columns
     opened = [_opened(planned, open_ledger(planned), rows, size)]
-    reader = _reader(opened, wanted, max_rows, max_bytes, pass_damage, selector)
+    reader = _reader(opened, check_columns(wanted), max_rows, max_bytes, pass_damage, selector)
     reader.begin()
     return reader if planned.lease is None else _leased(reader, planned)
 
@@ -74,9 +74,23 @@ def read_ranges(
     Errors of a file come when its first message is due. No range behind it is read then.
     """
     opened = _each_opened(ranges, columns, may_miss)
-    reader = _reader(opened, columns, max_rows, max_bytes, False, selector)
+    reader = _reader(opened, check_columns(columns), max_rows, max_bytes, False, selector)
     found: Iterator[RangeBatch] = reader
     return found
+
+
+def count_ranges(
+    ranges: Sequence[LedgerRange],
+    *,
+    may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None = None,
+) -> int:
+    """How many messages read_ranges would give. The checksums of batches are not verified, for
+    what is in them is not read.
+
+    may_miss: as of read_ranges.
+    """
+    opened = _each_opened(ranges, (), may_miss)
+    return sum(map(len, _reader(opened, (), MAX_ROWS, MAX_BYTES, False, None)))
 
 
 def _reader(
@@ -89,7 +103,7 @@ def _reader(
 ) -> RangeReader:
     return RangeReader(
         opened,
-        columns=check_columns(columns),
+        columns=columns,
         rows_max=max_rows,
         bytes_max=max_bytes,
         decompress=decompress,

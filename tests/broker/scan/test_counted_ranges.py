@@ -1,0 +1,107 @@
+"""count_ranges: as many messages as read_ranges gives, and what is in a batch is not looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from encryption_steps import write_keys
+from range_files import batch_of, damage, part, publish_all_kinds, read_values, write_ledger
+from range_topics import small_ledgers
+from support.clients import OpenClient
+
+import pulsarx
+import pulsarx.broker.scan.read_range as module
+from pulsarx import CompressionType, errors
+from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx.broker.scan.ledger_range import LedgerRange
+from pulsarx.broker.scan.plan import plan
+from pulsarx.broker.scan.read_range import count_ranges
+from pulsarx.testing import inspect
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> LedgerRange:
+    """Five batches of four messages, published at 0, 1, 2, 3 and 4."""
+    return write_ledger(tmp_path, [batch_of([b"v" * 50] * 4, time) for time in range(5)])
+
+
+def test_as_many_are_counted_as_are_read(open_client: OpenClient) -> None:
+    client = open_client(broker_options=small_ledgers(2))
+    publish_all_kinds(client)
+    ranges = plan(inspect(client).broker, "t")
+    assert count_ranges(ranges) == sum(len(read_values(each)) for each in ranges) > 10
+
+
+def test_a_part_is_counted_wherever_it_begins_and_ends(planned: LedgerRange) -> None:
+    for first in range(20):
+        for end in range(first, 21):
+            chosen = part(planned, first_message=first, end_message=end)
+            assert count_ranges([chosen, chosen]) == 2 * (end - first)
+    timed = part(planned, first_message=2, end_message=18, from_ms=1, until_ms=4)
+    assert count_ranges([timed]) == len(read_values(timed)) == 12
+
+
+def test_more_are_counted_than_a_block_has(
+    planned: LedgerRange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ROWS", 3)
+    assert count_ranges([planned] * 3) == 60
+
+
+def test_the_payload_of_a_batch_is_not_looked_at(
+    planned: LedgerRange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To verify it and to step from message to message took four times as long as all the rest."""
+    damage(planned, planned.end - 20)
+    with pytest.raises(errors.CorruptDataError):
+        read_values(planned)
+    assert count_ranges([planned]) == 20
+
+    def decompress(*given: Any) -> bytes:
+        raise AssertionError("it was made plain")
+
+    (tmp_path / "packed").mkdir()
+    packed = encode_batch(
+        [(b"v", {})] * 7,
+        producer_name="p",
+        publish_time_ms=5,
+        compression=CompressionType.LZ4.value,
+    )
+    compressed = write_ledger(tmp_path / "packed", [(packed, 7, 0)])
+    monkeypatch.setattr(module, "decompress", decompress)
+    assert count_ranges([compressed]) == 7
+
+
+def test_damage_of_what_says_how_many_they_are_is_told(planned: LedgerRange) -> None:
+    damage(planned, planned.offset + 48)
+    with pytest.raises(errors.CorruptDataError, match="offset 4096"):
+        count_ranges([planned])
+
+
+def test_messages_that_are_not_there_are_told(planned: LedgerRange) -> None:
+    with pytest.raises(errors.CorruptDataError, match="the last 2 messages"):
+        count_ranges([part(planned, end_message=22)])
+
+
+def test_what_cannot_be_read_is_not_counted(client: pulsarx.Client, tmp_path: Path) -> None:
+    client.create_producer("chunks", chunking_enabled=True).send(bytes(6_000_000))
+    with pytest.raises(errors.OperationNotSupported, match="is a chunk"):
+        count_ranges(plan(inspect(client).broker, "chunks"))
+    keys = write_keys(tmp_path / "keys")
+    encrypted = client.create_producer(
+        "encrypted", encryption_key="k", crypto_key_reader=keys, batching_enabled=True
+    )
+    encrypted.send_many([b"a", b"b"])
+    with pytest.raises(errors.OperationNotSupported, match="is encrypted"):
+        count_ranges(plan(inspect(client).broker, "encrypted"))
+
+
+def test_a_file_that_is_gone_is_told_or_missed(client: pulsarx.Client) -> None:
+    client.create_producer("t", batching_enabled=True).send_many([b"a", b"b"])
+    (planned,) = plan(inspect(client).broker, "t")
+    gone = part(planned, path=planned.path + ".gone")
+    with pytest.raises(errors.FolderError, match="the file is gone"):
+        count_ranges([gone])
+    assert count_ranges([planned, gone, planned], may_miss=lambda *_: True) == 4
