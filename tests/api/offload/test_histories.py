@@ -335,11 +335,12 @@ def test_what_is_deleted_while_the_owner_looks_is_gone_before_its_objects(
 ) -> None:
     """The store told for ever of a topic whose objects had gone."""
 
-    def deleting(runtime: Any, topic: str, urls: list[str]) -> None:
-        keep_history(runtime, topic, urls)
+    def deleting(runtime: Any, topic: str, urls: list[str]) -> Any:
+        behind = keep_history(runtime, topic, urls)
         if not deleted:
             deleted.append(topic)
             client.admin.topics.delete(topic, force=True)
+        return behind
 
     deleted: list[str] = []
     with store.open(manual_clock) as client:
@@ -473,10 +474,10 @@ def look_at_all(client: pulsarx.Client, clock: ManualClock) -> None:
 def test_a_failure_of_one_topic_leaves_the_others_be_looked_at(
     store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(runtime: Any, topic: str, urls: list[str]) -> None:
+    def failing(runtime: Any, topic: str, urls: list[str]) -> Any:
         if topic == TOPIC:
             raise ValueError("of a topic")
-        keep_history(runtime, topic, urls)
+        return keep_history(runtime, topic, urls)
 
     with store.open(manual_clock) as client:
         for topic in ("t", "u"):
@@ -518,11 +519,11 @@ def test_a_run_does_not_wait_until_all_topics_are_looked_at(
     topics = [f"t{number}" for number in range(4)]
     seen: list[int] = []
 
-    def asking(runtime: Any, topic: str, urls: list[str]) -> None:
+    def asking(runtime: Any, topic: str, urls: list[str]) -> Any:
         if not seen:
             client.admin.topics.offload("u", 0)
         seen.append(len(store.objects()))
-        keep_history(runtime, topic, urls)
+        return keep_history(runtime, topic, urls)
 
     with store.open(manual_clock) as client:
         for topic in topics:
@@ -582,6 +583,27 @@ def test_a_store_that_is_not_mounted_is_not_taken_for_an_empty_one(
     with store.open(manual_clock) as client:
         look(client, manual_clock)
         assert ids_and_values(client) == before
+
+
+def test_a_store_that_is_gone_for_ever_keeps_no_other_back(
+    store: Store, manual_clock: ManualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Runs ended as errors though all was stored, and objects stayed when the topic was deleted."""
+    new = (tmp_path / "another store").as_uri() + "/"
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+    store.place.rename(tmp_path / "gone")
+    with store.open(manual_clock, offload_url=new) as client:
+        publish(client)
+        assert offload(client) == {"status": "SUCCESS", "last_error": ""}
+        look(client, manual_clock)
+        assert f"{TOPIC}: " in caplog.text
+        assert list((tmp_path / "another store").rglob("*.ledger"))
+        client.admin.topics.delete("t", force=True)
+        manual_clock.advance(LOOK_SECONDS)
+        assert not [path for path in (tmp_path / "another store").rglob("*") if path.is_file()]
+        assert not store.place.exists()
 
 
 def test_two_names_of_a_store_are_one_place(

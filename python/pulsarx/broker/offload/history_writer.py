@@ -46,24 +46,26 @@ _ASIDE = "superseded"
 # Keeping ------------------------------------------------------------------------------------------
 
 
-def keep_history(runtime: BrokerRuntime, topic: str, urls: Iterable[str]) -> None:
-    """Have these places tell what the catalogue has now. urls: as of stored_topics. StorageError:
-    one cannot be written; the others are."""
-    failure: Exception | None = None
+def keep_history(runtime: BrokerRuntime, topic: str, urls: Iterable[str]) -> dict[str, Exception]:
+    """Have these places tell what the catalogue has now, and return those that cannot be written,
+    with why. urls: as of stored_topics."""
+    failed: dict[str, Exception] = {}
     for url in urls:
         try:
             _keep_at(runtime, topic, url)
         except (errors.PulsarException, ImportError) as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
+            failed[url] = error
+    return failed
 
 
 def keep_histories(runtime: BrokerRuntime, topic: str, goes_on: Callable[[], bool]) -> None:
     """Do keep_history behind a run, and with those other partitions whose histories say another
-    number of partitions: a reader of some of them would miss the others."""
+    number of partitions: a reader of some of them would miss the others.
+
+    StorageError: the place of the option cannot be written. Those of other options before are kept
+    by looks; a store that is gone for ever fails no run."""
     stored = stored_topics(runtime)
-    keep_history(runtime, topic, stored.get(topic) or own_places(runtime))
+    _keep_for_run(runtime, topic, stored.get(topic) or own_places(runtime))
     state, name = runtime.catalogue.state, TopicName.of(topic)
     whole = whole_of(state, topic)
     if name.partition_index < 0 or not whole[1]:
@@ -77,7 +79,14 @@ def keep_histories(runtime: BrokerRuntime, topic: str, goes_on: Callable[[], boo
             continue
         if not goes_on():
             return
-        keep_history(runtime, each, stored[each])
+        _keep_for_run(runtime, each, stored[each])
+
+
+def _keep_for_run(runtime: BrokerRuntime, topic: str, urls: list[str]) -> None:
+    failed = keep_history(runtime, topic, urls)
+    for url in own_places(runtime):
+        if url in failed:
+            raise failed[url]
 
 
 def _keep_at(runtime: BrokerRuntime, topic: str, url: str) -> None:
@@ -123,7 +132,7 @@ def _require_store(state: CatalogueState, topic: str, folder_id: str, url: str) 
     """StorageError: objects of the topic should lie in the place, and nothing at all does. Before
     anything is written there, which would say that they are gone."""
     for each in list(state.offloads.values()):
-        place = _place_of_object(each, folder_id) if each.topic == topic and each.size else None
+        place = url_of_object(each, folder_id) if each.topic == topic and each.size else None
         if place is not None and place.partition("?")[0] == url.partition("?")[0]:
             StoredObject(each.location).require_place()
             return
@@ -214,7 +223,7 @@ def stored_topics(runtime: BrokerRuntime) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in list(runtime.catalogue.state.offloads.values()):
         urls = found.setdefault(each.topic, own.copy())
-        url = _place_of_object(each, folder_id)
+        url = url_of_object(each, folder_id)
         if url is not None:
             url = places.setdefault(url.partition("?")[0], url)
             if url not in urls:
@@ -228,7 +237,7 @@ def own_places(runtime: BrokerRuntime) -> list[str]:
     return [f"{plain.rstrip('/')}{mark}{query}"] if plain else []
 
 
-def _place_of_object(record: OffloadRecord, folder_id: str) -> str | None:
+def url_of_object(record: OffloadRecord, folder_id: str) -> str | None:
     """The URL that was the option when an object was made; None: by a folder of another id."""
     plain, mark, query = record.location.partition("?")
     place, _, folder = plain.rpartition("/")[0].rpartition("/")

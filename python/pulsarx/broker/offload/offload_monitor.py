@@ -15,6 +15,7 @@ from pulsarx.broker.offload.history_writer import (
     own_places,
     stored_topics,
     sweep_histories,
+    url_of_object,
 )
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
@@ -97,32 +98,47 @@ class OffloadMonitor:
     def _look_at(
         self, topic: str, records: list[OffloadRecord], urls: list[str], is_changed: bool
     ) -> None:
-        is_kept = not is_changed or self._keep(
-            topic, lambda: keep_history(self._runtime, topic, urls)
-        )
+        behind = self._keep(topic, urls) if is_changed else {}
         for record in records:
             if self._closed:
                 return
             if self._runtime.catalogue.state.offloads.get(record.file_id) is record:
-                self._tidy(record, urls, is_kept)
+                self._tidy(record, urls, behind)
+
+    def _keep(self, topic: str, urls: list[str]) -> dict[str, Exception]:
+        """The places whose histories do not tell what is so; it is said once and tried again at
+        the next look."""
+        try:
+            behind = keep_history(self._runtime, topic, urls)
+        except Exception as error:  # of one topic: the others go on
+            behind = dict.fromkeys(urls, error)
+        self._tell_behind(topic, next(iter(behind.values()), None))
+        return behind
 
     def _sweep(self, url: str) -> None:
-        stored = stored_topics(self._runtime)
-        if self._keep(url, lambda: sweep_histories(self._runtime, url, stored)):
+        try:
+            sweep_histories(self._runtime, url, stored_topics(self._runtime))
+        except Exception as error:
+            self._tell_behind(url, error)
+        else:
+            self._tell_behind(url, None)
             self._swept.add(url)
 
-    def _keep(self, what: str, keep: Callable[[], None]) -> bool:
-        """Whether it succeeds; else it is said once and tried again at the next look."""
-        try:
-            keep()
-        except Exception as error:  # of one topic: the others go on
-            self._are_kept = False
-            if what not in self._told_behind:
-                self._told_behind.add(what)
-                logger().warning("%s: %s", what, errors.detail_of(error))
-            return False
-        self._told_behind.discard(what)
-        return True
+    def _tell_behind(self, what: str, error: Exception | None) -> None:
+        if error is None:
+            self._told_behind.discard(what)
+            return
+        self._are_kept = False
+        if what not in self._told_behind:
+            self._told_behind.add(what)
+            logger().warning("%s: %s", what, errors.detail_of(error))
+
+    def _needs(self, record: OffloadRecord, behind: dict[str, Exception]) -> bool:
+        """Whether the history that names an object is behind: that beside it, or in the place of
+        the option. Others may be so for ever, as the stores of options before that are gone."""
+        beside = url_of_object(record, self._runtime.directory.folder_id)
+        named = {url.partition("?")[0] for url in (*own_places(self._runtime), beside) if url}
+        return any(url.partition("?")[0] in named for url in behind)
 
     def _end_keeping(self, number: int) -> None:
         if self._are_kept:
@@ -139,8 +155,8 @@ class OffloadMonitor:
             except (errors.TopicNotFound, errors.StorageError):
                 continue  # it goes; or its ledgers cannot be read, which others are told
 
-    def _tidy(self, record: OffloadRecord, urls: list[str], is_kept: bool) -> None:
-        """is_kept: whether histories tell what is so; else objects stay that are there."""
+    def _tidy(self, record: OffloadRecord, urls: list[str], behind: dict[str, Exception]) -> None:
+        """behind: places whose histories do not tell what is so. What they name stays."""
         runtime, state = self._runtime, self._runtime.catalogue.state
         topic = state.topics.get(record.topic)
         ledgers = [
@@ -152,10 +168,11 @@ class OffloadMonitor:
             if not record.size:
                 forget_object(runtime, record.file_id, record.location)
             elif not ledgers:
-                if not is_kept:
-                    return
                 # As of now: it may have been trimmed since the history was kept.
-                keep_history(runtime, record.topic, urls)
+                if self._needs(record, behind) or self._needs(
+                    record, keep_history(runtime, record.topic, urls)
+                ):
+                    return
                 forget_object(runtime, record.file_id, record.location)
                 self._released.discard(record.file_id)
             elif record.file_id not in self._released:
