@@ -19,7 +19,7 @@ COUNT_DDL = "messages long"
 
 
 def count_row(count: int) -> pa.RecordBatch:
-    """What a task tells."""
+    """Return what a task tells."""
     import pyarrow as pa
 
     return pa.record_batch([pa.array([count], pa.int64())], ["messages"])

@@ -145,7 +145,7 @@ def _each_batch(
 
 
 def _of_range_and_rows(where: Sequence[RowFilter]) -> tuple[list[RowFilter], list[RowFilter]]:
-    """Those that hold for a whole range or for none of it, and those that look at messages."""
+    """Tell those apart that hold for a whole range, or for none of it, and look at no message."""
     of_range = [each for each in where if each.is_of_range()]
     return of_range, [each for each in where if not each.is_of_range()]
 

@@ -17,6 +17,7 @@ from pulsarx._pycore.ground.owner_link import CLOSED
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.processes.guest import partitions as guest_partitions
 from pulsarx.processes.guest import topics as guest_topics
+from pulsarx.processes.guest.non_persistent_subscription import GuestNonPersistentSubscription
 from pulsarx.processes.guest.subscription import GuestSubscription
 
 PATIENCE = 60
@@ -294,3 +295,34 @@ def test_a_topic_that_keeps_nothing_and_is_deleted_is_let_go(
         for topic in topics:
             owner.run(f"client.admin.topics.delete({topic!r}, force=True)")
         wait_until(lambda: consumer.members() == [])
+
+
+def test_a_topic_that_keeps_nothing_is_not_made_anew_by_who_found_it_before_it_went(
+    folder: Path, owner: SharingProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of thirty that were deleted at once six to nine came back, with a consumer of a pattern."""
+    topic = "non-persistent://public/default/p-1"
+    subscribe, found = GuestNonPersistentSubscription._subscribe, threading.Event()
+
+    def late(self: GuestNonPersistentSubscription) -> Any:
+        if not found.is_set():
+            owner.run(f"client.admin.topics.delete({topic!r}, force=True)")
+            found.set()
+        return subscribe(self)
+
+    owner.run(f"client.create_producer({topic!r}).close()")
+    monkeypatch.setattr(GuestNonPersistentSubscription, "_subscribe", late)
+    with pulsarx.Client(folder) as client:
+        consumer: Any = client.subscribe(
+            re.compile("non-persistent://public/default/p-.*"),
+            "s",
+            regex_subscription_mode=pulsarx.RegexSubscriptionMode.AllTopics,
+        )
+        assert found.wait(PATIENCE)
+        assert consumer.members() == []
+        every = "client.admin.topics.get_list('public/default', domain='non-persistent')"
+        assert owner.run(every) == []
+        found.clear()  # who names it makes it, and then once more
+        owner.run(f"client.create_producer({topic!r}).close()")
+        client.subscribe(topic, "s")
+        assert found.is_set() and owner.run(every) == [topic]

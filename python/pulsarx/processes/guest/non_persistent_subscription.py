@@ -11,6 +11,7 @@ from pulsarx._pycore.dispatch.relayed_dispatcher import RelayedDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.wire.hot_commands import flow_encode
 from pulsarx.broker.subscriptions.non_persistent_subscription import ALL_LEDGERS
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.clock import Deadline
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.ground.attempt import attempt
@@ -90,7 +91,8 @@ class GuestNonPersistentSubscription(AttachedConsumer):
     def attach(
         self, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
     ) -> ConsumerCore:
-        """Make the consumer. A refused one leaves no trace. Raises what the owner raises."""
+        """Make the consumer. A refused one leaves no trace. Raises what the owner raises.
+        TopicGone: the topic is not there any more; it is not made anew for whoever found it."""
         topic = self.topic
         consumer, receiver = self._make(topic, topic.tail, request, make)
         try:
@@ -111,19 +113,23 @@ class GuestNonPersistentSubscription(AttachedConsumer):
         while True:
             connection = host.live(deadline)
             try:
-                self._subscribe_at(connection)
+                self._subscribe_at(connection, create=False)
                 connection.settle()  # what is published from now on finds its permits
                 return connection
             except errors.ConnectError:
                 if not connection.is_lost:
                     raise
+            except errors.TopicNotFound as error:
+                raise TopicGone(detail=f"{self.topic.name}: it was deleted") from error
             except errors.Timeout as error:
                 raise host.unanswered(f"subscribe to {self.topic.name}", connection) from error
 
-    def _subscribe_at(self, connection: GuestConnection) -> None:
+    def _subscribe_at(self, connection: GuestConnection, *, create: bool) -> None:
         number = connection.add_consumer(self)
         try:
-            connection.request("SUBSCRIBE", consumer_id=number, **self._asked)
+            connection.request(
+                "SUBSCRIBE", consumer_id=number, force_topic_creation=create, **self._asked
+            )
             with self._lock:
                 self.dispatcher.begin(connection.link, number)
                 self._connection, self._id = connection, number
@@ -210,7 +216,7 @@ class GuestNonPersistentSubscription(AttachedConsumer):
             if self._has_left or self._connection is connection:
                 return
         try:
-            self._subscribe_at(connection)
+            self._subscribe_at(connection, create=True)  # the topic went with its owner
         except BaseException as error:
             self._refused(connection, error)
             raise
