@@ -15,7 +15,19 @@ from typing import Any
 
 from peers.draw import PICTURES, TEXT, colour, drawing, svg, write_pictures
 from peers.table import Ratio, _ratio, number
-from spark_peers.run import EMPTY, FIGURES, IN_WORKER, PARTS_OF_READ, WHOLE, WORKS
+from spark_peers.run import (
+    BARE_COPY,
+    BARE_STREAM,
+    DROPPED,
+    EMPTY,
+    EMPTY_STREAM,
+    FIGURES,
+    GROUPED,
+    IN_WORKER,
+    PARTS_OF_WORKS,
+    WHOLE,
+    WORKS,
+)
 
 PAGE = PICTURES.parent / "spark-peers.md"
 PICTURE = "spark-peers.svg"
@@ -34,21 +46,29 @@ MEANS = {
     "read upserted": "the newest value of each key, aggregated",
 }
 WHY = {
-    "write": "rows go from Java to the Python workers that write ledgers; Parquet stays in Java.",
-    "read": "columns go from the Python worker to Java; Parquet is read and parsed in Java.",
-    "count": "tasks start Python workers to read the counts; Parquet and Delta read them in Java.",
-    "groupBy": "all columns asked for are handed to Java before Spark aggregates them.",
-    "stream": "by the progress of the query more than half of its time passes before the batch"
-    " begins, in which Spark also starts Python processes for the source; the batch itself is about"
-    " as long (one query of 300,000 rows each, PulsarX first, in a Java that had just started).",
-    "topic to topic": "the start of the query, as of a stream, and each message crosses from Python"
-    " to Java and back again.",
-    "upsert": "rows go through Python workers and a key each.",
-    "read upserted": "a topic is a log: Spark groups all its messages by key, while Delta skips"
+    "write": "Rows go from Java to the Python workers that write ledgers; Parquet stays in Java.",
+    "read": "Columns go from the Python worker to Java; Parquet is read and parsed in Java.",
+    "count": "Tasks in Python read the counts; Parquet and Delta read them in Java.",
+    "groupBy": "All columns asked for are handed to Java before Spark aggregates them.",
+    "stream": "Spark starts Python processes for the source before the batch begins, and asks them"
+    " for offsets and partitions.",
+    "topic to topic": "As of a stream, and each message crosses from Python to Java and back"
+    " again.",
+    "upsert": "Rows go through Python workers and a key each.",
+    "read upserted": "A topic is a log: Spark groups all its messages by key, while Delta skips"
     " what its deletion vectors name. Compaction of the topic takes that from readers and table"
     " views, not from Spark, which reads ledgers.",
     "latency": "It was not profiled. Stores take one turn each, PulsarX first, in the coldest"
     " Java; in each trigger Spark asks a Python process for its offsets and partitions.",
+}
+BOUNDS = {
+    "write": DROPPED,
+    "count": EMPTY,
+    "groupBy": EMPTY,
+    "read": BARE_STREAM,
+    "stream": BARE_STREAM,
+    "topic to topic": BARE_COPY,
+    "read upserted": GROUPED,
 }
 HEAD = """# Spark beside Parquet, Delta and Kafka
 
@@ -121,8 +141,8 @@ def works_table(block: dict[str, Any]) -> list[str]:
 
 
 def parts_text(block: dict[str, Any]) -> list[str]:
-    """Where the time of reading goes, measured part by part."""
-    row = block["seconds"].get(PARTS_OF_READ)
+    """What bounds the works, and where the time of reading goes, measured part by part."""
+    row = block["seconds"].get(PARTS_OF_WORKS)
     if not row:
         return []
     empty, worker, whole = (statistics.median(row[name]) for name in (EMPTY, IN_WORKER, WHOLE))
@@ -131,7 +151,28 @@ def parts_text(block: dict[str, Any]) -> list[str]:
         f"{max(worker - empty, 0):.2f} s are reading and decoding in the worker, for `map_topic` "
         f"takes {worker:.2f} s; {max(whole - worker, 0):.2f} s are the way of the columns to Java."
     )
-    return ["", *textwrap.wrap(text, 100)]
+    return [
+        "",
+        "What Spark's own ways take, in the same rounds, without any topic:",
+        "",
+        "| way | takes |",
+        "|---|---|",
+        *(
+            f"| {name} | {seconds_text(row[name])} |"
+            for name in (EMPTY, DROPPED, EMPTY_STREAM, BARE_STREAM, BARE_COPY, GROUPED)
+        ),
+        "",
+        *textwrap.wrap(text, 100),
+    ]
+
+
+def bound_text(block: dict[str, Any], work: str) -> str:
+    """How much of a work Spark takes for itself."""
+    found = block["seconds"].get(PARTS_OF_WORKS, {}).get(BOUNDS.get(work))
+    if not found:
+        return ""
+    share = statistics.median(found) / statistics.median(block["seconds"][work][OURS])
+    return f" {number(share)} of the time is that of {BOUNDS[work]}."
 
 
 def slower(block: dict[str, Any]) -> list[str]:
@@ -145,18 +186,9 @@ def slower(block: dict[str, Any]) -> list[str]:
             if each and each.median < 1
         ]
         if ahead:
-            text = f"- {work}: {', '.join(ahead)}: {WHY[work]}"
+            text = f"- {work}: {', '.join(ahead)}. {WHY[work]}{bound_text(block, work)}"
             lines += textwrap.wrap(text, 100, subsequent_indent="  ")
-    return (
-        [
-            "",
-            "Where others are faster, and what differs; profiled were reading and streams alone:",
-            "",
-            *lines,
-        ]
-        if lines
-        else []
-    )
+    return ["", "Where others are faster:", "", *lines] if lines else []
 
 
 def section(name: str, block: dict[str, Any]) -> list[str]:

@@ -47,8 +47,13 @@ WORKS = (
     "write", "read", "count", "groupBy", "stream", "topic to topic", "upsert", "read upserted",
 )  # fmt: skip
 TABLE_WORKS = ("upsert", "read upserted")
-LATENCY, PARTS_OF_READ = "latency", "where reading goes"
+LATENCY, PARTS_OF_WORKS = "latency", "where time goes"
 EMPTY, IN_WORKER, WHOLE = "an empty job", "decoded, and left in the worker", "read"
+DROPPED = "rows handed to a function of Python, which drops them"
+EMPTY_STREAM = "a stream of a source of Python without rows"
+BARE_STREAM = "a stream of a source of Python that has the rows in Arrow files"
+BARE_COPY = "such a stream of keys and values to a sink of Python that drops them"
+GROUPED = "the newest value of each key, out of Parquet, aggregated"
 
 
 def unchanged(batches: Iterator[Any]) -> Iterator[Any]:
@@ -148,10 +153,33 @@ class Rounds:
         return took
 
     def parts(self) -> dict[str, Callable[[], object]]:
-        """Reading topics as it goes through Python and Java, part by part."""
+        """What Spark's own way through Python takes, and reading topics part by part."""
+        from pyspark.sql.functions import expr
+        from spark_peers import bare
+        from spark_peers.stores import parsed
+
         topic = next(store for store in self.stores if store.ours)
         source = self.place(SOURCE)
+        self.spark.dataSource.register(bare.BareSource)
+        folder = self.folder / "arrow"
+        made = str(folder) if folder.exists() else bare.make_parts(folder, self.folder / "rows")
+
+        def stream(kind: str, of: str, to: str = "noop") -> Callable[[], object]:
+            reader = self.spark.readStream.format(bare.NAME).options(kind=kind, folder=of)
+            return lambda: self._stream(topic, reader.load().writeStream.format(to), True)
+
+        at = "monotonically_increasing_id() AS at"
+        newest = "max_by(value, at) AS value"
         return {
+            DROPPED: lambda: self.input.mapInArrow(bare.dropped, "rows long").collect(),
+            EMPTY_STREAM: stream(bare.TYPED, ""),
+            BARE_STREAM: stream(bare.TYPED, made),
+            BARE_COPY: stream(bare.RAW, made, bare.NAME),
+            GROUPED: lambda: (
+                parsed(self.input.selectExpr("*", at).groupBy("key").agg(expr(newest)))
+                .selectExpr(*SUMS)
+                .collect()
+            ),
             EMPTY: lambda: noop(
                 self.spark.range(0, PARTS, 1, PARTS).mapInArrow(unchanged, "id long")
             ),
@@ -167,7 +195,7 @@ class Rounds:
                 for store in self.stores
                 if work in store.works
             }  # type: ignore[misc]
-            if work == PARTS_OF_READ:
+            if work == PARTS_OF_WORKS:
                 turns = {
                     name: lambda part=part: timed(part)  # type: ignore[misc]
                     for name, part in self.parts().items()
@@ -300,14 +328,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--works", default=",".join((*WORKS, PARTS_OF_READ, LATENCY)))
+    parser.add_argument("--works", default=",".join((*WORKS, PARTS_OF_WORKS, LATENCY)))
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--write", type=Path, default=FIGURES)
     options = parser.parse_args()
     options.works = options.works.split(",")
-    unknown = set(options.works) - {*WORKS, PARTS_OF_READ, LATENCY}
+    unknown = set(options.works) - {*WORKS, PARTS_OF_WORKS, LATENCY}
     if unknown:
         parser.error(f"no such work: {', '.join(sorted(unknown))}")
     options.only = [name.lower() for name in options.only.split(",") if name]

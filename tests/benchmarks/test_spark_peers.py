@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BENCHMARKS = ROOT / "benchmarks"
-WORKS = "write,read"
+WORKS = "write,where time goes"
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
@@ -49,8 +49,9 @@ def test_works_run_without_what_is_not_fetched(tmp_path: Path) -> None:
     assert set(found["skipped"]) == {"Delta", "Kafka"}
     seconds = found["blocks"]["80 x 100"]["seconds"]
     assert list(seconds) == WORKS.split(",")
-    for work in ("write", "read"):
-        assert set(seconds[work]) >= {"PulsarX", "Parquet"}
+    assert set(seconds["write"]) >= {"PulsarX", "Parquet"}
+    assert len(seconds["where time goes"]) == 8
+    for work in WORKS.split(","):
         assert all(len(each) == 1 and each[0] > 0 for each in seconds[work].values())
 
 
@@ -117,3 +118,7 @@ def test_a_reason_stands_where_others_are_faster(page: ModuleType) -> None:
     lines = page.slower(block)
     assert any(line.startswith("- read: Parquet takes 0.5 times as long") for line in lines)
     assert not any("Kafka takes" in line for line in lines)
+    block["seconds"][page.PARTS_OF_WORKS] = {page.BARE_STREAM: [1.5]}
+    assert f"0.5 of the time is that of {page.BARE_STREAM}." in " ".join(
+        " ".join(page.slower(block)).split()
+    )

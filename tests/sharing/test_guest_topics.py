@@ -200,7 +200,8 @@ def test_statistics_are_of_the_same_types_in_every_process(
 ) -> None:
     """What is a pair or a range was a list where JSON had brought it."""
     owner.run("kept = client.subscribe('t', 's', pulsarx.ConsumerType.KeyShared)")
-    owner.run("client.create_producer('t').send(b'1', partition_key='k') and None")
+    owner.run("producer = client.create_producer('t')")  # to be told of both times
+    owner.run("producer.send(b'1', partition_key='k') and None")
     partition = "t-partition-0"
     with pulsarx.Client(folder) as client:
         topics = client.admin.topics
