@@ -48,7 +48,8 @@ _READ_ARGUMENTS = (
 PASSED_BYTES_MAX = 1 << 20
 _COUNTED = (PARTITION,)  # the column that costs least: four bytes, the same in all rows
 _RANGES_DDL = f"{RANGES_COLUMN} string"
-_last_ids: tuple[weakref.ref[SparkSession], int, DataFrame] | None = None
+_IDS_MAX = 8
+_last_ids: tuple[weakref.ref[SparkSession], dict[int, DataFrame]] | None = None
 
 
 def read_partitions(
@@ -405,10 +406,7 @@ def _mapped_frame(
         if is_leased(groups):
             keeper.keep(groups, frame_is_left(frame))
     if function is iter and values is None:
-        counting = partial(_count, texts, fail, chosen)
-        count_in_tasks(
-            frame, lambda: _frame_of_ids(spark, len(texts)).mapInArrow(counting, COUNT_DDL)
-        )
+        count_in_tasks(frame, partial(_counted_frame, spark, texts, fail, chosen))
     return frame
 
 
@@ -434,8 +432,24 @@ def _read_and_map(
     return function(found)
 
 
-def _count(
+def _counted_frame(
+    spark: SparkSession,
     texts: list[str],
+    fail_on_data_loss: bool,
+    chosen: tuple[str | Sequence[RowFilter], str | None],
+) -> DataFrame:
+    """The counts of the messages of these tasks. As nothing is read of most, fewer tasks have more
+    of them: no more than run at once."""
+    count = min(_parallelism(spark) or len(texts), len(texts))
+    shares = [
+        texts[len(texts) * at // count : len(texts) * (at + 1) // count] for at in range(count)
+    ]
+    counting = partial(_count, shares, fail_on_data_loss, chosen)
+    return _frame_of_ids(spark, count).mapInArrow(counting, COUNT_DDL)
+
+
+def _count(
+    shares: list[list[str]],
     fail_on_data_loss: bool,
     chosen: tuple[str | Sequence[RowFilter], str | None],
     ids: Batches,
@@ -448,7 +462,8 @@ def _count(
     if isinstance(where, str):
         where = filters_of(where)
     of_range, of_rows = _of_range_and_rows(where)
-    parts = _parts_of(ids, texts)
+    numbers = [index for batch in ids for index in batch.column(0).to_pylist()]
+    parts = [_ranges_of_text(text) for index in numbers for text in shares[index]]
     if of_rows or selector:
         found = read_partitions(
             parts, _COUNTED, None, fail_on_data_loss, where=where, selector=selector
@@ -555,14 +570,19 @@ def plan_frame(spark: SparkSession, groups: list[list[LedgerRange]]) -> DataFram
 
 
 def _frame_of_ids(spark: SparkSession, count: int) -> DataFrame:
-    """The numbers up to count, each in a Spark partition of its own; those of the read before, if
-    it had as many: to make them and ask for their columns takes twice as long as the plan."""
+    """The numbers up to count, each in a Spark partition of its own; those of a read before, if it
+    had as many: to make them and ask for their columns takes twice as long as the plan."""
     global _last_ids
-    known = _last_ids
-    if known is None or known[0]() is not spark or known[1] != count:
-        made = spark.range(0, count, 1, max(count, 1))
-        known = _last_ids = (weakref.ref(spark), count, made)
-    return known[2]
+    if _last_ids is None or _last_ids[0]() is not spark:
+        _last_ids = (weakref.ref(spark), {})
+    known = _last_ids[1]
+    found = known.pop(count, None)
+    if found is None:
+        found = spark.range(0, count, 1, max(count, 1))
+        if len(known) == _IDS_MAX:
+            del known[next(iter(known))]  # the one that was used longest ago
+    known[count] = found
+    return found
 
 
 def _parallelism(spark: SparkSession) -> int:

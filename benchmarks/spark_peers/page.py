@@ -194,9 +194,11 @@ def slower(block: dict[str, Any]) -> list[str]:
 def section(name: str, block: dict[str, Any]) -> list[str]:
     machine = block["machine"]
     lines = [f"## {spoken(name)[0].upper()}{spoken(name)[1:]}", ""]
+    counts = {len(each) for row in block["seconds"].values() for each in row.values()}
+    rounds = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
     text = (
-        f"{block['rounds']} {'round' if block['rounds'] == 1 else 'rounds'} in "
-        f"{block['minutes']:g} minutes on {block['date']} UTC, on "
+        f"{rounds} {'round' if rounds == '1' else 'rounds'} in {block['minutes']:g} minutes on "
+        f"{' and '.join(sorted(set(block['dates'].values())))} UTC, on "
         f"{machine['processor']}, {machine['memory']} of memory, {machine['file system']}; its "
         f"load was {machine['load before']} before and {machine['load after']} after; "
         + ", ".join(f"{what} {version}" for what, version in block["versions"].items())

@@ -6,7 +6,7 @@ rounds of one Spark application.
 
 Each work takes its turns A B C D, then backwards, behind one round that is not counted. What was
 written is counted and compared before its time is taken as one. Seconds of every turn go to
-spark_peers.json; what was measured there for other sizes stays. page.py shows them.
+spark_peers.json; what was measured there of other sizes and works stays. page.py shows them.
 --seconds: how long a producer runs for the latency.
 """
 
@@ -372,11 +372,16 @@ def measured(options: argparse.Namespace, figures: dict[str, Any], folder: Path)
                 began = time.monotonic()
                 area = folder / f"values-{rows}-{size}"
                 works = [work for work in options.works if work != LATENCY]
-                block = described_here() | {"rounds": options.rounds, "seconds": {}}
+                block = described_here() | {"seconds": {}, "dates": {}, "minutes": 0}
+                before = figures["blocks"].get(name, {})
+                if before.get("versions") == block["versions"]:  # other works of it stay
+                    block |= {each: before[each] for each in ("seconds", "dates", "minutes")}
+                spent = block["minutes"]
                 rounds = Rounds(spark, stores, area, rows, size, works)
                 for work, seconds in rounds.measure(options.rounds):
                     block["seconds"][work] = seconds
-                    block["minutes"] = round((time.monotonic() - began) / 60, 1)
+                    block["dates"][work] = block["date"]
+                    block["minutes"] = round(spent + (time.monotonic() - began) / 60, 1)
                     block["machine"]["load after"] = load()
                     figures["blocks"][name] = block
                     written(options.write, figures)

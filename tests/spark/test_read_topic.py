@@ -68,9 +68,14 @@ def test_a_count_reads_no_values_and_sends_no_columns(spark, folder, publish):
     def fail(each):
         raise AssertionError("Spark's own count was asked")
 
+    many = read_topic(spark, "numbers", root=folder, min_partitions=40)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(frame), "count", fail)
         assert frame.count() == 500
+        patch.setattr(partition_reader, "_last_ids", None)
+        assert many.count() == 510
+        tasks = spark.sparkContext.defaultParallelism  # more would wait for others
+        assert list(partition_reader._last_ids[1]) == [tasks]
         frame.cache()
         with pytest.raises(AssertionError):
             frame.count()  # it fills the cache
