@@ -657,6 +657,34 @@ def test_histories_of_a_folder_before_its_backup_was_restored_are_set_aside(
     assert len(read(url_of(store))) == STORED
 
 
+def test_a_history_with_more_objects_than_a_restored_backup_knows_is_set_aside(
+    store: Store, manual_clock: ManualClock, tmp_path: Path
+) -> None:
+    """Nothing told any more what they were."""
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+        backup(store.folder, tmp_path / "backup")
+        publish(client)
+        offloaded(client, manual_clock)
+    (path,) = histories(store)
+    data, whole = path.read_bytes(), read(url_of(store))
+    shutil.rmtree(store.folder)
+    restore(tmp_path / "backup", store.folder)
+    with store.open(manual_clock) as client:
+        look(client, manual_clock)
+        publish(client, values=SENT[:5])
+        offloaded(client, manual_clock)
+    assert len(read(url_of(store))) < len(whole)
+    (aside,) = [each for each in histories(store) if "superseded" in each.parts]
+    assert aside.read_bytes() == data
+    for each in histories(store):
+        if each != aside:
+            each.unlink()
+    aside.rename(path)
+    assert read(url_of(store)) == whole
+
+
 # Kills and damage
 
 

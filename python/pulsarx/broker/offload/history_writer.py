@@ -123,6 +123,8 @@ def _keep_at(runtime: BrokerRuntime, topic: str, url: str) -> None:
             name = new_name(partition, number)
             _put(joined(url, f"{place}/{name}"), encode(document))
     for _, former in obsolete:
+        if kept is None and document is not None:  # this owner has not written it
+            _set_aside(state, folder_id, url, f"{place}/{former}")
         StoredObject(joined(url, f"{place}/{former}")).remove()
     if digest:
         runtime.histories[key] = made_of, digest, name
@@ -165,8 +167,8 @@ def sweep_histories(runtime: BrokerRuntime, url: str, stored: Mapping[str, list[
     """Have those histories in a place go that are of no topic which has objects: one that a
     store made late, and those of a folder whose backup was restored. stored: as of stored_topics.
 
-    Those whose objects are there are set aside: nothing else tells what these are."""
-    folder_id = runtime.directory.folder_id
+    Those whose objects are there are set aside."""
+    state, folder_id = runtime.catalogue.state, runtime.directory.folder_id
     known = {place_of(folder_id, topic) for topic in stored}
     root = f"{folder_id}/history"
     for name in objects_below(joined(url, root), recursive=True):
@@ -174,19 +176,26 @@ def sweep_histories(runtime: BrokerRuntime, url: str, stored: Mapping[str, list[
         found = parsed_name(last)
         if found is None or (f"{root}/{digest}", found[0]) in known:
             continue
-        there = StoredObject(joined(url, f"{root}/{name}"))
-        data = there.read_all()
-        if data is not None and _has_objects(data, url, there.location):
-            aside = joined(url, f"{folder_id}/{_ASIDE}/{name}")
-            _put(aside, data)
-            life_log.info("set aside %s, of no topic of this folder, as %s", there.location, aside)
-        there.remove()
+        _set_aside(state, folder_id, url, f"{root}/{name}")
+        StoredObject(joined(url, f"{root}/{name}")).remove()
 
 
-def _has_objects(data: bytes, url: str, location: str) -> bool:
-    found = decode(data, url, location)
-    offloads = () if found is None else found.offloads.values()
-    return any(StoredObject(each.location).size() is not None for each in offloads)
+def _set_aside(state: CatalogueState, folder_id: str, url: str, name: str) -> None:
+    """Copy a history that is to be removed, where objects that it names are there and the catalogue
+    knows nothing of them, as after a backup was restored: nothing else tells what these are."""
+    location = joined(url, name)
+    data = StoredObject(location).read_all()
+    found = None if data is None else decode(data, url, location)
+    if data is None or found is None:
+        return
+    known = {each.location.partition("?")[0] for each in list(state.offloads.values())}
+    others = [each.location for each in found.offloads.values()]
+    others = [each for each in others if each.partition("?")[0] not in known]
+    if any(StoredObject(each).size() is not None for each in others):
+        root = f"{folder_id}/history/"
+        aside = joined(url, f"{folder_id}/{_ASIDE}/{name.removeprefix(root)}")
+        _put(aside, data)
+        life_log.info("set aside %s, of objects that are no folder's now, as %s", location, aside)
 
 
 # Finding ------------------------------------------------------------------------------------------
