@@ -48,7 +48,9 @@ MEANS = {
 WHY = {
     "write": "Rows go from Java to the Python workers that write ledgers; Parquet stays in Java.",
     "read": "Columns go from the Python worker to Java; Parquet is read and parsed in Java.",
-    "count": "Tasks in Python read the counts; Parquet and Delta read them in Java.",
+    "count": "Tasks in Python read the frame in front of each batch, a page of each; Parquet and"
+    " Delta read footers, in Java. Where the system does not keep the ledgers in memory, those"
+    " pages come from the disk.",
     "groupBy": "All columns asked for are handed to Java before Spark aggregates them.",
     "stream": "Spark starts Python processes for the source before the batch begins, and asks them"
     " for offsets and partitions.",
