@@ -11,6 +11,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.spark.cluster_url import is_store, read_root
 from pulsarx.spark.frame_count import COUNT_DDL, count_in_tasks, count_row
@@ -49,6 +50,7 @@ PASSED_BYTES_MAX = 1 << 20
 _COUNTED = (PARTITION,)  # the column that costs least: four bytes, the same in all rows
 _RANGES_DDL = f"{RANGES_COLUMN} string"
 _IDS_MAX = 8
+_ids_lock = Lock()
 _last_ids: tuple[weakref.ref[SparkSession], dict[int, DataFrame]] | None = None
 
 
@@ -267,7 +269,8 @@ def read_topic(
 ) -> DataFrame:
     """Return the messages of topics as a DataFrame, as they are now. Name the columns you need: one
     costs about half of all seven. `count()` of this DataFrame reads no values and sends no columns;
-    that of what is made of it, by `where` or `select`, is Spark's.
+    that of what is made of it, by `where` or `select`, is Spark's. What it does
+    not read it does not verify: damaged values of batches count.
 
     Args:
         spark: The session.
@@ -406,7 +409,8 @@ def _mapped_frame(
         if is_leased(groups):
             keeper.keep(groups, frame_is_left(frame))
     if function is iter and values is None:
-        count_in_tasks(frame, partial(_counted_frame, spark, texts, fail, chosen))
+        is_of_store = any(each.is_of_store or each.location for group in groups for each in group)
+        count_in_tasks(frame, partial(_counted_frame, spark, texts, fail, chosen, is_of_store))
     return frame
 
 
@@ -437,10 +441,14 @@ def _counted_frame(
     texts: list[str],
     fail_on_data_loss: bool,
     chosen: tuple[str | Sequence[RowFilter], str | None],
+    is_of_store: bool,
 ) -> DataFrame:
-    """The counts of the messages of these tasks. As nothing is read of most, fewer tasks have more
-    of them: no more than run at once."""
-    count = min(_parallelism(spark) or len(texts), len(texts))
+    """The counts of the messages of these tasks. Where most of a file is not looked at, fewer tasks
+    have more of them: no more than run at once."""
+    where, selector = chosen
+    count = len(texts)
+    if not (where or selector or is_of_store):
+        count = min(_parallelism(spark) or count, count)
     shares = [
         texts[len(texts) * at // count : len(texts) * (at + 1) // count] for at in range(count)
     ]
@@ -573,16 +581,17 @@ def _frame_of_ids(spark: SparkSession, count: int) -> DataFrame:
     """The numbers up to count, each in a Spark partition of its own; those of a read before, if it
     had as many: to make them and ask for their columns takes twice as long as the plan."""
     global _last_ids
-    if _last_ids is None or _last_ids[0]() is not spark:
-        _last_ids = (weakref.ref(spark), {})
-    known = _last_ids[1]
-    found = known.pop(count, None)
-    if found is None:
-        found = spark.range(0, count, 1, max(count, 1))
-        if len(known) == _IDS_MAX:
-            del known[next(iter(known))]  # the one that was used longest ago
-    known[count] = found
-    return found
+    with _ids_lock:
+        if _last_ids is None or _last_ids[0]() is not spark:
+            _last_ids = (weakref.ref(spark), {})
+        known = _last_ids[1]
+        found = known.pop(count, None)
+        if found is None:
+            found = spark.range(0, count, 1, max(count, 1))
+            if len(known) == _IDS_MAX:
+                del known[next(iter(known))]  # the one that was used longest ago
+        known[count] = found
+        return found
 
 
 def _parallelism(spark: SparkSession) -> int:

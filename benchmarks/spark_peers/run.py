@@ -374,7 +374,7 @@ def measured(options: argparse.Namespace, figures: dict[str, Any], folder: Path)
                 works = [work for work in options.works if work != LATENCY]
                 block = described_here() | {"seconds": {}, "dates": {}, "minutes": 0}
                 before = figures["blocks"].get(name, {})
-                if before.get("versions") == block["versions"]:  # other works of it stay
+                if before and _is_alike(before, block):  # other works of it stay
                     block |= {each: before[each] for each in ("seconds", "dates", "minutes")}
                 spent = block["minutes"]
                 rounds = Rounds(spark, stores, area, rows, size, works)
@@ -405,6 +405,12 @@ def measured(options: argparse.Namespace, figures: dict[str, Any], folder: Path)
         for store in stores:
             store.close()
         spark.stop()
+
+
+def _is_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether what two runs took may stand side by side."""
+    processors = {each["machine"]["processor"] for each in (one, other)}
+    return one["versions"] == other["versions"] and len(processors) == 1
 
 
 def shares(values: list[float]) -> dict[str, float]:

@@ -118,7 +118,11 @@ def test_a_reason_stands_where_others_are_faster(page: ModuleType) -> None:
     lines = page.slower(block)
     assert any(line.startswith("- read: Parquet takes 0.5 times as long") for line in lines)
     assert not any("Kafka takes" in line for line in lines)
+    block = {"seconds": {"stream": block["seconds"]["read"]}, "dates": {}}
     block["seconds"][page.PARTS_OF_WORKS] = {page.BARE_STREAM: [1.5]}
+    block["dates"] = dict.fromkeys(block["seconds"], "now")
     assert f"0.5 of the time is that of {page.BARE_STREAM}." in " ".join(
         " ".join(page.slower(block)).split()
     )
+    block["dates"]["stream"] = "before"  # of another run
+    assert "of the time is that of" not in " ".join(page.slower(block))

@@ -323,6 +323,7 @@ def test_a_topic_that_keeps_nothing_is_not_made_anew_by_who_found_it_before_it_w
         assert consumer.members() == []
         every = "client.admin.topics.get_list('public/default', domain='non-persistent')"
         assert owner.run(every) == []
+        consumer.close()
         found.clear()  # who names it makes it, and then once more
         owner.run(f"client.create_producer({topic!r}).close()")
         client.subscribe(topic, "s")

@@ -29,6 +29,7 @@ _left_behind: list[tuple[str, Broker]] = []
 _sockets: dict[Broker, ControlSocket] = {}
 _lock = RLock()
 _EXIT_WAIT_SECONDS = 30.0
+_CHAIN_MAX = 10  # jobs that follow one another; a broker that is used may never be idle
 
 
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
@@ -37,9 +38,12 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
     plane."""
     closing = _registry.get(key)
     if closing is not None:
-        # For what was forgotten and is being closed there; the last of it brings its client.
-        for _ in range(2):
+        # For what was forgotten and is being closed there: a job may bring another, as the last
+        # producer brings its client.
+        for _ in range(_CHAIN_MAX):
             closing.runtime.background.wait()
+            if closing.runtime.background.idle or closing.runtime.background.runs_here():
+                break
     with _lock:
         found = _there(key)
         if found is None:

@@ -396,8 +396,9 @@ def test_a_forgotten_client_loses_nothing_and_gives_the_folder_back(folder: Path
         assert whole_topic(client) == numbers(10)
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_forgotten_client_is_waited_for_by_the_next_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     """That waited for the producer, which was forgotten with it, and not for what came of that: it
     met the folder still open with other options."""
@@ -406,7 +407,12 @@ def test_a_forgotten_client_is_waited_for_by_the_next_one(
         close = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda it, close=close: (opened.wait(0.1), close(it)))
     client = pulsarx.Client(folder)
-    producer = client.create_producer("t")
+    producer: Any = client.create_producer("t")
+    for _ in range(kept):  # each keeps the one before, and lets it go when it is closed
+        another: Any = client.create_producer("t")
+        another.kept = producer
+        producer = another
+        del another
     del client, producer
     gc.collect()
     with pulsarx.Client(folder, durability="os"):

@@ -74,12 +74,13 @@ def keep_histories(runtime: BrokerRuntime, topic: str, goes_on: Callable[[], boo
     for each in (str(partitioned.partition(at)) for at in range(whole[1])):
         if each == topic or each not in stored:
             continue
-        kept = [runtime.histories.get((url, each)) for url in stored[each]]
+        own = own_places(runtime)
+        kept = [runtime.histories.get((url, each)) for url in own]
         if all(found is not None and found[0][1] == whole for found in kept):
             continue
         if not goes_on():
             return
-        _keep_for_run(runtime, each, stored[each])
+        _keep_for_run(runtime, each, own)
 
 
 def _keep_for_run(runtime: BrokerRuntime, topic: str, urls: list[str]) -> None:

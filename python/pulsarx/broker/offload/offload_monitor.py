@@ -51,7 +51,9 @@ class OffloadMonitor:
         self._kept_number = -1  # of the commit that all histories are as new as
         self._are_kept = True  # so far in this look
         self._swept: set[str] = set()  # places
-        self._told_behind: set[str] = set()  # topics and places whose histories were not kept
+        self._told_behind: set[tuple[str, str]] = (
+            set()
+        )  # topics and places whose histories were not kept
         self._told: set[int] = set()  # whose object could not be removed or found, which was said
 
     def arm(self) -> None:
@@ -112,33 +114,34 @@ class OffloadMonitor:
             behind = keep_history(self._runtime, topic, urls)
         except Exception as error:  # of one topic: the others go on
             behind = dict.fromkeys(urls, error)
-        self._tell_behind(topic, next(iter(behind.values()), None))
+        for url in urls:
+            self._tell_behind(topic, url, behind.get(url))
         return behind
 
     def _sweep(self, url: str) -> None:
         try:
             sweep_histories(self._runtime, url, stored_topics(self._runtime))
         except Exception as error:
-            self._tell_behind(url, error)
+            self._tell_behind("the histories", url, error)
         else:
-            self._tell_behind(url, None)
+            self._tell_behind("the histories", url, None)
             self._swept.add(url)
 
-    def _tell_behind(self, what: str, error: Exception | None) -> None:
+    def _tell_behind(self, what: str, url: str, error: Exception | None) -> None:
         if error is None:
-            self._told_behind.discard(what)
+            self._told_behind.discard((what, url))
             return
         self._are_kept = False
-        if what not in self._told_behind:
-            self._told_behind.add(what)
+        if (what, url) not in self._told_behind:
+            self._told_behind.add((what, url))
             logger().warning("%s: %s", what, errors.detail_of(error))
 
-    def _needs(self, record: OffloadRecord, behind: dict[str, Exception]) -> bool:
-        """Whether the history that names an object is behind: that beside it, or in the place of
-        the option. Others may be so for ever, as the stores of options before that are gone."""
+    def _needed(self, record: OffloadRecord, urls: list[str]) -> list[str]:
+        """The places whose histories are not to name an object when it goes: that beside it, and
+        that of the option. Others may do so for ever, as stores of options before are gone."""
         beside = url_of_object(record, self._runtime.directory.folder_id)
         named = {url.partition("?")[0] for url in (*own_places(self._runtime), beside) if url}
-        return any(url.partition("?")[0] in named for url in behind)
+        return [url for url in urls if url.partition("?")[0] in named]
 
     def _end_keeping(self, number: int) -> None:
         if self._are_kept:
@@ -169,8 +172,9 @@ class OffloadMonitor:
                 forget_object(runtime, record.file_id, record.location)
             elif not ledgers:
                 # As of now: it may have been trimmed since the history was kept.
-                if self._needs(record, behind) or self._needs(
-                    record, keep_history(runtime, record.topic, urls)
+                needed = self._needed(record, urls)
+                if not behind.keys().isdisjoint(needed) or keep_history(
+                    runtime, record.topic, needed
                 ):
                     return
                 forget_object(runtime, record.file_id, record.location)
