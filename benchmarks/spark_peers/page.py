@@ -18,6 +18,7 @@ from peers.table import Ratio, _ratio, number
 from spark_peers.run import (
     BARE_COPY,
     BARE_STREAM,
+    COPIES_WITHOUT_TABLES,
     DROPPED,
     EMPTY,
     EMPTY_STREAM,
@@ -233,8 +234,11 @@ def latency_section(found: dict[str, Any]) -> list[str]:
 
 
 def unmeasured(found: dict[str, Any]) -> list[str]:
-    left = [spoken(block_name(*each)) for each in ASKED if block_name(*each) not in found["blocks"]]
-    lines = [f"- {each}: not measured yet" for each in left]
+    lines = []
+    for rows, size in ASKED:
+        name, needed = block_name(rows, size), rows * size * COPIES_WITHOUT_TABLES >> 30
+        if name not in found["blocks"]:
+            lines.append(f"- {spoken(name)}: not measured yet; they need {needed} GiB of disk")
     for name, block in found["blocks"].items():
         absent = [work for work in WORKS if work not in block["seconds"]]
         if absent:
