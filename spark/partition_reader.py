@@ -269,8 +269,8 @@ def read_topic(
 ) -> DataFrame:
     """Return the messages of topics as a DataFrame, as they are now. Name the columns you need: one
     costs about half of all seven. `count()` of this DataFrame reads no values and sends no columns;
-    that of what is made of it, by `where` or `select`, is Spark's. What it does
-    not read it does not verify: damaged values of batches count.
+    that of what is made of it, by `where` or `select`, is Spark's. What is not read is not
+    verified: damaged values of batches count.
 
     Args:
         spark: The session.

@@ -51,9 +51,8 @@ class OffloadMonitor:
         self._kept_number = -1  # of the commit that all histories are as new as
         self._are_kept = True  # so far in this look
         self._swept: set[str] = set()  # places
-        self._told_behind: set[tuple[str, str]] = (
-            set()
-        )  # topics and places whose histories were not kept
+        # Topics and places whose histories were not kept.
+        self._told_behind: set[tuple[str, str]] = set()
         self._told: set[int] = set()  # whose object could not be removed or found, which was said
 
     def arm(self) -> None:
@@ -159,7 +158,8 @@ class OffloadMonitor:
                 continue  # it goes; or its ledgers cannot be read, which others are told
 
     def _tidy(self, record: OffloadRecord, urls: list[str], behind: dict[str, Exception]) -> None:
-        """behind: places whose histories do not tell what is so. What they name stays."""
+        """behind: places whose histories do not tell what is so, to which those come that fail now.
+        What they name stays."""
         runtime, state = self._runtime, self._runtime.catalogue.state
         topic = state.topics.get(record.topic)
         ledgers = [
@@ -171,11 +171,13 @@ class OffloadMonitor:
             if not record.size:
                 forget_object(runtime, record.file_id, record.location)
             elif not ledgers:
-                # As of now: it may have been trimmed since the history was kept.
                 needed = self._needed(record, urls)
-                if not behind.keys().isdisjoint(needed) or keep_history(
-                    runtime, record.topic, needed
-                ):
+                if behind.keys().isdisjoint(needed):
+                    # As of now: it may have been trimmed since the history was kept. A store that
+                    # was gone in this look is not asked once more for each object.
+                    left = [url for url in urls if url not in behind]
+                    behind.update(keep_history(runtime, record.topic, left))
+                if not behind.keys().isdisjoint(needed):
                     return
                 forget_object(runtime, record.file_id, record.location)
                 self._released.discard(record.file_id)
