@@ -14,11 +14,13 @@ from support.waiting import wait_until
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
 from pulsarx._pycore.ground.owner_link import CLOSED
+from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.processes.guest import partitions as guest_partitions
 from pulsarx.processes.guest import topics as guest_topics
 from pulsarx.processes.guest.non_persistent_subscription import GuestNonPersistentSubscription
 from pulsarx.processes.guest.subscription import GuestSubscription
+from pulsarx.topic_name import TopicName
 
 PATIENCE = 60
 
@@ -225,16 +227,44 @@ def types_in(value: object) -> object:
 
 
 def test_a_topic_that_is_made_anew_before_its_consumer_is_closed_is_received_from(
-    folder: Path, owner: SharingProcess, monkeypatch: pytest.MonkeyPatch
+    folder: Path, owner: SharingProcess
 ) -> None:
     """What the owner commits is seen by others before it has closed the consumers."""
-    told, held = GuestSubscription.told, []
+    owner.run("client.create_producer('p-1').send(b'1') and None")
+    owner.run(
+        "from pulsarx.sessions.consumers import SessionConsumers\n"
+        "SessionConsumers._close_there = lambda *_: None"
+    )
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe(
+            re.compile("p-.*"), "s", initial_position=InitialPosition.Earliest
+        )
+        received = [consumer.receive(PATIENCE * 1000).data()]
+        for data in (b"2", b"3"):
+            owner.run("client.admin.topics.delete('p-1', force=True)")
+            owner.run(f"client.create_producer('p-1').send({data!r}) and None")
+            received.append(consumer.receive(PATIENCE * 1000).data())
+    assert received == [b"1", b"2", b"3"]
+
+
+def test_a_topic_that_is_made_anew_is_received_from_when_its_consumer_is_closed_later(
+    folder: Path, owner: SharingProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the owner closed the consumer is read after what it committed since."""
+    told, drop_topic = GuestSubscription.told, MultiTopicsConsumer.drop_topic
+    held: list[Any] = []
+    is_told = threading.Event()
 
     def hold(self: GuestSubscription, kind: str, values: dict[str, Any], data: bytes) -> None:
         if values["kind"] == CLOSED:
             held.append((self, kind, values, data))
+            is_told.set()
         else:
             told(self, kind, values, data)
+
+    def drop_late(self: MultiTopicsConsumer[Any], name: TopicName) -> bool:
+        assert is_told.wait(PATIENCE)  # a consumer that closes first is told nothing
+        return drop_topic(self, name)
 
     owner.run("client.create_producer('p-1').send(b'1') and None")
     with pulsarx.Client(folder) as client:
@@ -243,11 +273,11 @@ def test_a_topic_that_is_made_anew_before_its_consumer_is_closed_is_received_fro
         )
         first = consumer.receive(PATIENCE * 1000)
         monkeypatch.setattr(GuestSubscription, "told", hold)
+        monkeypatch.setattr(MultiTopicsConsumer, "drop_topic", drop_late)
         owner.run("client.admin.topics.delete('p-1', force=True)")
         owner.run("client.create_producer('p-1').send(b'2') and None")
         second = consumer.receive(PATIENCE * 1000)
         assert (first.data(), second.data()) == (b"1", b"2")
-        wait_until(lambda: bool(held))
         for each in held:
             told(*each)
         owner.run("client.create_producer('p-1').send(b'3') and None")
