@@ -270,7 +270,7 @@ def read_topic(
     """Return the messages of topics as a DataFrame, as they are now. Name the columns you need: one
     costs about half of all seven. `count()` of this DataFrame reads no values and sends no columns;
     that of what is made of it, by `where` or `select`, is Spark's. What is not read is not
-    verified: damaged values of batches count.
+    verified: damaged and encrypted messages count.
 
     Args:
         spark: The session.

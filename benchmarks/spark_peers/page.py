@@ -49,9 +49,7 @@ MEANS = {
 WHY = {
     "write": "Rows go from Java to the Python workers that write ledgers; Parquet stays in Java.",
     "read": "Columns go from the Python worker to Java; Parquet is read and parsed in Java.",
-    "count": "Tasks in Python look at the frame in front of each batch; Parquet and Delta read"
-    " footers, in Java. Where the system does not keep the ledgers in memory, it reads ahead of"
-    " each frame, and so all of them from the disk.",
+    "count": "Footers are read by tasks in Python, and by Java of Parquet and Delta.",
     "groupBy": "All columns asked for are handed to Java before Spark aggregates them.",
     "stream": "Spark starts Python processes for the source before the batch begins, and asks them"
     " for offsets and partitions.",

@@ -8,9 +8,8 @@ from libc.string cimport memcpy, memset, strlen
 from pulsarx._core.atomic cimport *
 from pulsarx._core.crc32c cimport crc32c_u64
 from pulsarx._core.entry_frame cimport (
-    ENTRY_TRANSACTION, EntryFrame, entry_frame_count_holds, entry_frame_encode,
-    entry_frame_place_holds,
-    entry_frame_span,
+    ENTRY_CHUNK, ENTRY_TRANSACTION, EntryFrame, entry_frame_count_holds, entry_frame_encode,
+    entry_frame_place_holds, entry_frame_span,
 )
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.invariant cimport invariant
@@ -229,6 +228,7 @@ cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t
     memcpy(&frame_checksum, room + 4, 4)
     memcpy(&entry_checksum, room + ENTRY_FRAME_SIZE + 2, 4)
     self.digest = crc32c_u64(self.digest, frame_checksum | (<uint64_t>entry_checksum << 32))
+    self.entry_flags |= frame.flags
     ledger_index_note(<LedgerIndex*>self.index, offset, frame.entry_id, frame.first_message,
                       frame.publish_time_ms)
     if entry_count == 1:
@@ -541,6 +541,7 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
     footer.first_publish_ms = self.first_publish_ms
     footer.last_publish_ms = self.last_publish_ms
     footer.digest = self.digest
+    footer.flags = 0 if self.entry_flags & ENTRY_CHUNK else LEDGER_NO_CHUNKS
     status = flush_before(self, -1) if flush else STATUS_OK
     if status == STATUS_POISONED:
         error = ledger_error(self.before)

@@ -37,8 +37,8 @@ cdef struct LedgerRecover:
     uint64_t torn_size               # from end to the last byte that is not zero
     uint64_t damaged_entries
     uint32_t damage_count            # of damage
-    bint has_transactions            # an entry is of a transaction
     uint32_t digest
+    uint32_t entry_flags             # EntryFlags that any entry has
     LedgerDamage damage[LEDGER_DAMAGE_MAX]
     LedgerIndex index                # owned
 

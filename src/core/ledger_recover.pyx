@@ -4,7 +4,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
-from pulsarx._core.entry_frame cimport ENTRY_TRANSACTION, EntryFrame, entry_frame_span
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport file_flush, file_read, file_write
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
@@ -98,8 +98,7 @@ cdef uint64_t durable_count_find(const LedgerRecover* self, const uint8_t* base,
 
 cdef void entry_note(LedgerRecover* self, const Scan* scan, const EntryFrame* frame) noexcept nogil:
     """An intact entry, or one whose frame at least holds."""
-    if frame.flags & ENTRY_TRANSACTION:
-        self.has_transactions = True
+    self.entry_flags |= frame.flags
     ledger_index_note(&self.index, scan.offset, frame.entry_id, frame.first_message,
                       frame.publish_time_ms)
     if self.first_publish_ms == 0 and self.last_publish_ms == 0:
@@ -341,6 +340,8 @@ cdef void footer_fill(const LedgerRecover* self, LedgerFooter* footer) noexcept 
     footer.damage_count = self.damage_count
     footer.torn_size = self.torn_size
     footer.flags = LEDGER_RECOVERED
+    if self.entry_flags & ENTRY_CHUNK == 0:
+        footer.flags |= LEDGER_NO_CHUNKS
 
 
 cdef int ledger_recover_seal(LedgerRecover* self, int fd, LedgerFooter* footer,

@@ -75,6 +75,7 @@ cdef struct LedgerAppend:
     void* index                       # private: LedgerIndex of what was appended
     void* preparer                    # private: LedgerPreparer
     uint32_t digest                   # of the footer, so far
+    uint32_t entry_flags              # EntryFlags that any entry has
     bint memory                       # no path: a file in memory
 
 cdef inline int ledger_error(const LedgerAppend* self) noexcept nogil:

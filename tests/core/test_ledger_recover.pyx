@@ -238,7 +238,7 @@ def test_the_header_is_written_again_and_a_name_that_holds_stays(tmp_path, named
     assert ledger_recover_scan(&recovered, &header, False, base, SIZE, &published) == STATUS_OK
     recovered.headless = True
     assert ledger_recover_seal(&recovered, fd, &footer, &error) == STATUS_OK and error == 0
-    assert footer.entry_count == 10 and footer.flags == LEDGER_RECOVERED
+    assert footer.entry_count == 10 and footer.flags == LEDGER_RECOVERED | LEDGER_NO_CHUNKS
     written = (tmp_path / "ledger").read_bytes()
     assert ledger_header_decode(written, len(written), &found) == STATUS_OK
     assert found.sealed and found.cut and found.seal_end == END
@@ -298,14 +298,14 @@ def test_a_seal_without_room_or_memory(tmp_path):
     file_close(fd)
 
 
-def test_entries_of_transactions_are_noticed_where_their_frames_hold():
+def test_the_flags_of_entries_are_noticed_where_their_frames_hold():
     fill()
-    assert scanned()[0] == 10 and not recovered.has_transactions
+    assert scanned()[0] == 10 and recovered.entry_flags == 0
     put_entry(base, header.seed, 4096 + 9 * SPAN, 9, 27, 3, 0, 5, 30, ENTRY_TRANSACTION)
-    assert scanned()[0] == 10 and recovered.has_transactions
+    assert scanned()[0] == 10 and recovered.entry_flags == ENTRY_TRANSACTION
     memset(base + 4096 + 9 * SPAN + 64, 255, 8)      # a torn tail is of nobody
-    assert scanned()[0] == 9 and not recovered.has_transactions
+    assert scanned()[0] == 9 and recovered.entry_flags == 0
     fill()
     put_entry(base, header.seed, 4096 + 4 * SPAN, 4, 12, 3, 0, 5, 30, ENTRY_TRANSACTION)
     memset(base + 4096 + 4 * SPAN + 64, 255, 8)      # damaged, in front of others
-    assert scanned() == (10, 30, 10, 1, [(4, 1)]) and recovered.has_transactions
+    assert scanned() == (10, 30, 10, 1, [(4, 1)]) and recovered.entry_flags == ENTRY_TRANSACTION

@@ -214,6 +214,19 @@ cdef class LedgerFile:
         self.c_footer_load()
         return ledger_summary(&self.c_footer)
 
+    def has_each(self, end_message: int) -> bool:
+        """Whether the footer of a sealed file says that each message before this ordinal is there,
+        and none of them in chunks. False: the entries have to be looked at."""
+        if not self.c_header.sealed or (
+                self.c_header.footer_offset + LEDGER_FOOTER_SIZE > self.c_read.mapped_size):
+            return False
+        try:
+            self.c_footer_load()
+        except CorruptDataError:
+            return False
+        return (self.c_footer.flags & LEDGER_NO_CHUNKS != 0 and self.c_footer.damage_count == 0
+                and <uint64_t>end_message <= self.c_footer.message_count)
+
     def damage(self) -> list[tuple[int, int, int, int]]:
         """Return the damage that recovery found before it sealed the file: (entry_id, entry_count,
         offset, next_offset)."""

@@ -121,7 +121,7 @@ cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn
     self.c_recover.headless = headless
     self.transacted = []
     self.named = []
-    if self.c_recover.has_transactions:
+    if self.c_recover.entry_flags & ENTRY_TRANSACTION:
         find_transacted(self, base, size)
     return self
 

@@ -12,7 +12,6 @@ from libc.string cimport memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
-from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.file_ops cimport file_is_resident
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
@@ -187,10 +186,9 @@ cdef int take_selected(RangeCursor* self, const Selected* selected,
 
 
 cdef bint take_counted(RangeCursor* self, const LedgerRead* read, RangeBlock* block) noexcept nogil:
-    """Count the messages of the next batch by its frame: its payload is not looked at, and its
+    """Count the messages of the next entry by its frame: the entry is not looked at, and its
     checksum neither. False: it has to be read, and nothing was done."""
     cdef EntryFrame frame
-    cdef EntryParts parts
     cdef uint64_t end
     if ledger_read_frame(read, self.offset, self.end, &frame) != STATUS_OK:
         return False
@@ -198,12 +196,7 @@ cdef bint take_counted(RangeCursor* self, const LedgerRead* read, RangeBlock* bl
     if not frame.first_message <= self.first_message < end or (
             not self.from_ms <= frame.publish_time_ms < self.until_ms):
         return False
-    if frame.flags & ENTRY_CHUNK or entry_decode(
-            read.base + self.offset + ENTRY_FRAME_SIZE, frame.entry_size, False,
-            &parts) != STATUS_OK:
-        return False
-    if parts.metadata.flags & (METADATA_BATCH | METADATA_UUID | METADATA_ENCRYPTED) != (
-            METADATA_BATCH) or not entry_count_holds(&parts, frame.message_count):
+    if frame.flags & ENTRY_CHUNK:
         return False
     end = min(end, self.end_message, self.first_message + <uint64_t>(
         block.row_capacity - block.row_count))
@@ -294,7 +287,7 @@ cdef class RangeReader:
         The iterable is asked for the next one when the file of the one before it was let go of.
         pass_damage: what cannot be read is logged and left out.
         selector: which messages are read; None: all. InvalidConfiguration: it is wrong.
-        columns: none: the messages are counted, and batches are not looked at but for their frames.
+        columns: none: the messages are counted, and entries are not looked at but for their frames.
         """
         if selector is not None:
             self.filter = MessageFilter(selector)
