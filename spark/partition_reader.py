@@ -409,8 +409,7 @@ def _mapped_frame(
         if is_leased(groups):
             keeper.keep(groups, frame_is_left(frame))
     if function is iter and values is None:
-        is_of_store = any(each.is_of_store or each.location for group in groups for each in group)
-        count_in_tasks(frame, partial(_counted_frame, spark, texts, fail, chosen, is_of_store))
+        count_in_tasks(frame, partial(_counted_frame, spark, texts, fail, chosen))
     return frame
 
 
@@ -441,13 +440,12 @@ def _counted_frame(
     texts: list[str],
     fail_on_data_loss: bool,
     chosen: tuple[str | Sequence[RowFilter], str | None],
-    is_of_store: bool,
 ) -> DataFrame:
     """The counts of the messages of these tasks. Where most of a file is not looked at, fewer tasks
     have more of them: no more than run at once."""
     where, selector = chosen
     count = len(texts)
-    if not (where or selector or is_of_store):
+    if not (where or selector):
         count = min(_parallelism(spark) or count, count)
     shares = [
         texts[len(texts) * at // count : len(texts) * (at + 1) // count] for at in range(count)

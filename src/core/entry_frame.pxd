@@ -32,6 +32,7 @@ cdef enum EntryFlags:
     ENTRY_NO_CHECKSUM = 16    # the entry came without its own; it was given one
     ENTRY_REWRITTEN = 32      # of a compacted ledger: messages of its batch were taken out
     ENTRY_TRANSACTION = 64    # of a transaction: readers see it if that was committed
+    ENTRY_MARKER = 128        # of another broker, about its messages: readers of rows pass it over
 
 cdef struct EntryFrame:
     uint32_t entry_size
@@ -51,6 +52,11 @@ cdef inline bint entry_frame_count_holds(const EntryFrame* frame) noexcept nogil
     cdef uint64_t size = ENTRY_SIZE_MAX if frame.flags & ENTRY_COMPRESSED else frame.entry_size
     return frame.message_count <= 1 or (
         <uint64_t>frame.message_count * ENTRY_MESSAGE_SIZE_MIN <= size)
+
+
+cdef inline bint entry_flags_are_plain(uint32_t flags) noexcept nogil:
+    """Whether an entry, or each of some, has as many messages as its frame says."""
+    return flags & (ENTRY_CHUNK | ENTRY_MARKER) == 0
 
 
 cdef inline bint entry_frame_place_holds(const EntryFrame* frame) noexcept nogil:

@@ -8,8 +8,8 @@ from libc.string cimport memcpy, memset, strlen
 from pulsarx._core.atomic cimport *
 from pulsarx._core.crc32c cimport crc32c_u64
 from pulsarx._core.entry_frame cimport (
-    ENTRY_CHUNK, ENTRY_TRANSACTION, EntryFrame, entry_frame_count_holds, entry_frame_encode,
-    entry_frame_place_holds, entry_frame_span,
+    ENTRY_TRANSACTION, EntryFrame, entry_flags_are_plain, entry_frame_count_holds,
+    entry_frame_encode, entry_frame_place_holds, entry_frame_span,
 )
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.invariant cimport invariant
@@ -541,7 +541,7 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
     footer.first_publish_ms = self.first_publish_ms
     footer.last_publish_ms = self.last_publish_ms
     footer.digest = self.digest
-    footer.flags = 0 if self.entry_flags & ENTRY_CHUNK else LEDGER_NO_CHUNKS
+    footer.flags = LEDGER_PLAIN if entry_flags_are_plain(self.entry_flags) else 0
     status = flush_before(self, -1) if flush else STATUS_OK
     if status == STATUS_POISONED:
         error = ledger_error(self.before)

@@ -43,7 +43,7 @@ another.
       72     4  damage_count     records right behind the index
       76     4  index_checksum   crc32c of index and damage records, from the seed
       80     8  torn_size        bytes cut off by recovery
-      88     4  flags            1: sealed by recovery; 2: no entry is a chunk of a message
+      88     4  flags            1: sealed by recovery; 2: no entry is a chunk or a marker
       92    36  unused           zero
 A header block of zeros is an unborn ledger: created, never written; it has no entries.
 The cut record is written before recovery changes anything, so that a second recovery finds the
@@ -68,7 +68,7 @@ cdef enum LedgerHeaderFlags:
 
 cdef enum LedgerFooterFlags:
     LEDGER_RECOVERED = 1
-    LEDGER_NO_CHUNKS = 2           # not said by older versions
+    LEDGER_PLAIN = 2               # as many messages as message_count; older versions say it not
 
 cdef struct LedgerHeader:
     uint8_t uuid[16]

@@ -4,7 +4,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
-from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.entry_frame cimport EntryFrame, entry_flags_are_plain, entry_frame_span
 from pulsarx._core.file_ops cimport file_flush, file_read, file_write
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
@@ -340,8 +340,8 @@ cdef void footer_fill(const LedgerRecover* self, LedgerFooter* footer) noexcept 
     footer.damage_count = self.damage_count
     footer.torn_size = self.torn_size
     footer.flags = LEDGER_RECOVERED
-    if self.entry_flags & ENTRY_CHUNK == 0:
-        footer.flags |= LEDGER_NO_CHUNKS
+    if entry_flags_are_plain(self.entry_flags):
+        footer.flags |= LEDGER_PLAIN
 
 
 cdef int ledger_recover_seal(LedgerRecover* self, int fd, LedgerFooter* footer,

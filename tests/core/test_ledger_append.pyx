@@ -13,8 +13,8 @@ from libc.string cimport memset
 
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.entry_frame cimport (
-    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_TRANSACTION, EntryFrame, entry_frame_decode,
-    entry_frame_span,
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_MARKER, ENTRY_TRANSACTION, EntryFrame,
+    entry_frame_decode, entry_frame_span,
 )
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
@@ -585,15 +585,15 @@ def test_what_is_behind_an_entry_of_a_transaction_is_held_back_until_a_switch(sy
     give_up()
 
 
-@pytest.mark.parametrize("flags", [ENTRY_BATCH | ENTRY_COMPRESSED, ENTRY_CHUNK])
-def test_the_footer_says_that_no_entry_is_a_chunk(flags):
+@pytest.mark.parametrize("flags", [ENTRY_BATCH | ENTRY_COMPRESSED, ENTRY_CHUNK, ENTRY_MARKER])
+def test_the_footer_says_whether_all_entries_are_plain(flags):
     cdef uint64_t entry_id = 0
     cdef LedgerFooter footer
     assert create(False) == STATUS_OK
     for each in (0, flags, 0):
         assert append(40, 1, &entry_id, each) == STATUS_OK
     assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_OK
-    assert footer.flags == (0 if flags == ENTRY_CHUNK else LEDGER_NO_CHUNKS)
+    assert footer.flags == (LEDGER_PLAIN if flags & ENTRY_BATCH else 0)
     give_up()
 
 

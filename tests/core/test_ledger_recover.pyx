@@ -238,7 +238,7 @@ def test_the_header_is_written_again_and_a_name_that_holds_stays(tmp_path, named
     assert ledger_recover_scan(&recovered, &header, False, base, SIZE, &published) == STATUS_OK
     recovered.headless = True
     assert ledger_recover_seal(&recovered, fd, &footer, &error) == STATUS_OK and error == 0
-    assert footer.entry_count == 10 and footer.flags == LEDGER_RECOVERED | LEDGER_NO_CHUNKS
+    assert footer.entry_count == 10 and footer.flags == LEDGER_RECOVERED | LEDGER_PLAIN
     written = (tmp_path / "ledger").read_bytes()
     assert ledger_header_decode(written, len(written), &found) == STATUS_OK
     assert found.sealed and found.cut and found.seal_end == END

@@ -18,6 +18,7 @@ from pulsarx.testing import inspect
 
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
+from pyspark.errors import PythonException
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 import pulsarx.spark
@@ -112,6 +113,18 @@ def test_a_session_reads_the_history_without_the_folder(
     counted = pulsarx.spark.map_topic(spark, "p", lambda batches: batches, "value binary",
                                       root=str(place.place), columns="value")  # fmt: skip
     assert counted.count() == 10
+
+
+def test_a_count_of_the_history_reads_footers_alone(spark: Any, place: Place) -> None:
+    shutil.rmtree(place.folder)
+    frame = pulsarx.spark.read_topic(spark, "t", root=place.url, columns="value")
+    for each in place.objects():
+        data = bytearray(each.read_bytes())
+        data[4096 : 4096 + 64] = bytes(64)  # the frame of its first entry
+        each.write_bytes(data)
+    assert frame.count() == STORED
+    with pytest.raises(PythonException, match="CorruptDataError"):
+        frame.collect()
 
 
 def test_what_is_published_later_is_there_when_it_was_offloaded(place: Place) -> None:

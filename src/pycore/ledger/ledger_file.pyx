@@ -131,6 +131,14 @@ cdef class LedgerFile:
         return self.c_header.footer_offset + LEDGER_FOOTER_SIZE
 
     @property
+    def footer_place(self) -> tuple[int, int]:
+        """The end of the entries and that of the footer, as the header says; zeros: the file is not
+        sealed."""
+        if not self.c_header.sealed:
+            return 0, 0
+        return self.c_header.seal_end, self.c_header.footer_offset + LEDGER_FOOTER_SIZE
+
+    @property
     def header_damaged(self) -> bool:
         """A part of the header block does not hold; another part replaced it."""
         return bool(self.c_header.damaged)
@@ -215,8 +223,8 @@ cdef class LedgerFile:
         return ledger_summary(&self.c_footer)
 
     def has_each(self, end_message: int) -> bool:
-        """Whether the footer of a sealed file says that each message before this ordinal is there,
-        and none of them in chunks. False: the entries have to be looked at."""
+        """Whether the footer of a sealed file says that each ordinal below this one is a message
+        that is there. False: the entries have to be looked at."""
         if not self.c_header.sealed or (
                 self.c_header.footer_offset + LEDGER_FOOTER_SIZE > self.c_read.mapped_size):
             return False
@@ -224,7 +232,7 @@ cdef class LedgerFile:
             self.c_footer_load()
         except CorruptDataError:
             return False
-        return (self.c_footer.flags & LEDGER_NO_CHUNKS != 0 and self.c_footer.damage_count == 0
+        return (self.c_footer.flags & LEDGER_PLAIN != 0 and self.c_footer.damage_count == 0
                 and <uint64_t>end_message <= self.c_footer.message_count)
 
     def damage(self) -> list[tuple[int, int, int, int]]:

@@ -5,9 +5,13 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
-from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame
+from pulsarx._core.entry_frame cimport (
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_MARKER, EntryFrame,
+)
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
-from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_DELIVER_AT, METADATA_UUID
+from pulsarx._core.single_metadata cimport (
+    METADATA_BATCH, METADATA_DELIVER_AT, METADATA_MARKER, METADATA_UUID,
+)
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -36,6 +40,7 @@ cdef int entry_bytes_check(const uint8_t* entry, uint32_t size, EntryFrame* fram
         frame.deliver_at_ms = parts.metadata.deliver_at_ms
     frame.flags = (ENTRY_BATCH if is_batch else 0) | (
         ENTRY_COMPRESSED if parts.metadata.compression else 0) | (
-        ENTRY_CHUNK if parts.metadata.flags & METADATA_UUID else 0)
+        ENTRY_CHUNK if parts.metadata.flags & METADATA_UUID else 0) | (
+        ENTRY_MARKER if parts.metadata.flags & METADATA_MARKER else 0)
     frame.sticky_hash = sticky_key_of_entry(&parts.metadata)
     return 0

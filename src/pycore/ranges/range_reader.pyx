@@ -11,7 +11,9 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.entry_frame cimport (
+    ENTRY_CHUNK, EntryFrame, entry_flags_are_plain, entry_frame_span,
+)
 from pulsarx._core.file_ops cimport file_is_resident
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
@@ -196,7 +198,7 @@ cdef bint take_counted(RangeCursor* self, const LedgerRead* read, RangeBlock* bl
     if not frame.first_message <= self.first_message < end or (
             not self.from_ms <= frame.publish_time_ms < self.until_ms):
         return False
-    if frame.flags & ENTRY_CHUNK:
+    if not entry_flags_are_plain(frame.flags):
         return False
     end = min(end, self.end_message, self.first_message + <uint64_t>(
         block.row_capacity - block.row_count))

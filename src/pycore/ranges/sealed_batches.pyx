@@ -14,14 +14,14 @@ from pulsarx._core.batch_encode cimport (
     batch_encode_free, batch_encode_init, batch_encode_payload_size, batch_encode_plain_payload,
 )
 from pulsarx._core.entry_frame cimport (
-    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame,
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_MARKER, ENTRY_MIXED_KEYS, EntryFrame,
 )
 from pulsarx._core.ledger_append cimport ledger_append_entry, ledger_append_is_brief
 from pulsarx._core.ledger_state cimport ledger_error
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, entry_decode
 from pulsarx._core.single_metadata cimport (
-    METADATA_BATCH, METADATA_ENCRYPTED, METADATA_KEY_BASE64, METADATA_NULL_VALUE,
+    METADATA_BATCH, METADATA_ENCRYPTED, METADATA_KEY_BASE64, METADATA_MARKER, METADATA_NULL_VALUE,
     METADATA_PARTITION_KEY, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, METADATA_UUID,
     SingleMetadata,
 )
@@ -315,6 +315,8 @@ cdef class SealedBatches:
             frame.flags |= ENTRY_COMPRESSED
         if parts.metadata.flags & METADATA_UUID:
             frame.flags |= ENTRY_CHUNK
+        if parts.metadata.flags & METADATA_MARKER:
+            frame.flags |= ENTRY_MARKER
         frame.sticky_hash = sticky_key_of_entry(&parts.metadata)
         room = <uint8_t*>malloc(ENTRY_FRAME_SIZE + size + 8)
         if room == NULL:

@@ -1,4 +1,4 @@
-"""count_ranges: as many messages as read_ranges gives, and what is in entries is not looked at."""
+"""count_ranges: as many messages as read_ranges would give, whatever is in their entries."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ import pulsarx
 import pulsarx.broker.scan.read_range as module
 from pulsarx import CompressionType, errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile, seal_recovered
-from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx._pycore.ranges.entry_codec import crc32c, encode_batch
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import count_ranges
+from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.testing import inspect
 
 
@@ -48,11 +49,62 @@ def damage_frames(planned: LedgerRange) -> None:
         damage(planned, offset + 48)
 
 
-def test_as_many_are_counted_as_are_read(open_client: OpenClient) -> None:
+@pytest.mark.parametrize("read_bytes_max", [0, module._READ_BYTES_MAX], ids=["mapped", "read"])
+def test_as_many_are_counted_as_are_read(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, read_bytes_max: int
+) -> None:
+    monkeypatch.setattr(module, "_READ_BYTES_MAX", read_bytes_max)
     client = open_client(broker_options=small_ledgers(2))
     publish_all_kinds(client)
+    for commits in (True, False, True):
+        with client.new_transaction() as transaction:
+            producer = client.create_producer("t", batching_enabled=True)
+            producer.send_many([b"t"] * 3, transaction=transaction)
+            if not commits:
+                transaction.abort()
+        publish_all_kinds(client)
+    client.admin.topics.unload("t")  # all ledgers are sealed
+    client.create_producer("t").close()
     ranges = plan(inspect(client).broker, "t")
-    assert count_ranges(ranges) == sum(len(read_values(each)) for each in ranges) > 10
+    told = [module.open_ledger(each).has_each(each.end_message) for each in ranges]
+    assert not any(told) if read_bytes_max else all(told)
+    assert count_ranges(ranges) == sum(len(read_values(each)) for each in ranges) > 40
+
+
+@pytest.mark.parametrize("way", ["sent", "staged"])
+def test_markers_are_not_counted(
+    client: pulsarx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A broker that replicates puts them between its messages."""
+    monkeypatch.setattr(module, "_READ_BYTES_MAX", 0)
+    entries = [batch_of([b"v"] * 2)[0], _marker(), batch_of([b"v"])[0]]
+    if way == "staged":
+        writer = SealedLedgerWriter(str(tmp_path / "staged"), "0" * 32)
+        for each in entries:
+            writer.append_entry(each)
+        staged = writer.seal()
+        assert staged is not None
+        planned = LedgerRange(
+            "t", -1, 9, staged.path, staged.uuid, staged.folder_id, 0, staged.message_count, 4096,
+            staged.size, (),
+        )  # fmt: skip
+        assert count_ranges([planned]) == len(read_values(planned)) == 3
+        return
+    client.create_producer("t").close()
+    for each in entries:
+        inspect(client).append_entry("t", each)
+    for _ in range(2):
+        (planned,) = plan(inspect(client).broker, "t")
+        assert count_ranges([planned]) == len(read_values(planned)) == 3
+        client.admin.topics.unload("t")
+        client.create_producer("t").close()
+
+
+def _marker() -> bytes:
+    """The request for a snapshot of a replicated subscription (`marker_type` 10)."""
+    metadata = b"\x0a\x01p\x10\x01\x18\x05\xa0\x01\x0a"
+    body = len(metadata).to_bytes(4, "big") + metadata + b"snapshot"
+    return b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
 
 
 def test_a_part_is_counted_wherever_it_begins_and_ends(planned: LedgerRange) -> None:

@@ -126,6 +126,16 @@ def fetch_ledger(
         )
 
 
+def fetch_footer(
+    location: str, ledger_id: int, uuid: str, folder_id: str, folder: str, at: int
+) -> LedgerFile:
+    """A ledger as of fetch_ledger, without its entries, and where they are damaged without a
+    footer."""
+    named = location, ledger_id, uuid, folder_id, folder, at
+    begin, end = fetch_ledger(*named, HEADER_SIZE, None).footer_place
+    return fetch_ledger(*named, max(end, HEADER_SIZE), [(0, HEADER_SIZE), (begin, end)])
+
+
 def copy_object(record: OffloadRecord, target: str, told: Callable[[int], object]) -> bool:
     """Make a file of an object, durably but for its name; of one that was cut off, as far as it
     goes. told: called with the bytes of it, and with 0 while they come; by this thread, whose lease

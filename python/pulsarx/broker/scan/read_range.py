@@ -84,8 +84,9 @@ def count_ranges(
     *,
     may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None = None,
 ) -> int:
-    """How many messages there are. What is in entries is not read, nor verified: those of a ledger
-    that was sealed are counted by its footer, others by their frames.
+    """How many messages read_ranges would give, if it can read them. What is in entries is not
+    looked at: those of a ledger are counted by its footer, if it has one that tells, else by their
+    frames.
 
     may_miss: as of read_ranges.
     """
@@ -93,12 +94,13 @@ def count_ranges(
 
     def opened_to_read() -> Iterator[tuple[Any, ...]]:
         nonlocal stated
-        for opened in _each_opened(ranges, (), may_miss):
+        for opened in _each_opened(ranges, (), may_miss, is_counted=True):
             file, _, _, _, _, _, first_message, end_message, from_ms, until_ms, _, _ = opened
             if from_ms is None and until_ms is None and file.has_each(end_message):
                 stated += end_message - first_message
             else:
                 yield opened
+            del file, opened
 
     read = sum(map(len, _reader(opened_to_read(), (), MAX_ROWS, MAX_BYTES, False, None)))
     return stated + read
@@ -136,13 +138,14 @@ def _each_opened(
     ranges: Sequence[LedgerRange],
     columns: Sequence[str],
     may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None,
+    is_counted: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
     from pulsarx.broker.scan.lease_renewal import renewals
 
     ahead = _ahead(ranges, "__topic" in columns)
     for planned, (rows, size) in zip(ranges, ahead):
         try:
-            file = open_ledger(planned)
+            file = open_ledger(planned, is_counted)
         except errors.FolderError as error:
             if may_miss is None or not may_miss(planned, error):
                 raise
@@ -183,8 +186,10 @@ def _leased(reader: Iterator[RangeBatch], planned: LedgerRange) -> Iterator[Rang
         renewals.leave(lease, planned)
 
 
-def open_ledger(planned: LedgerRange) -> LedgerFile:
-    """The file of a range, if it is the one that was planned: mapped, or read where it is small."""
+def open_ledger(planned: LedgerRange, is_counted: bool = False) -> LedgerFile:
+    """The file of a range, if it is the one that was planned: mapped, or read where it is small.
+    is_counted: without its entries, if it is in an object store and its footer tells how many
+    messages there are."""
     where = f"ledger {planned.ledger_id} of {planned.topic} at {planned.path}"
     try:
         file = LedgerFile.open(
@@ -199,7 +204,7 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     except errors.StorageError as error:
         if may_exist(planned.path):
             raise
-        found = _moved(planned, where)
+        found = _moved(planned, where, is_counted)
         if found is None:
             raise errors.FolderError(detail=_missing(planned, where)) from error
         return found
@@ -218,13 +223,13 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     return file
 
 
-def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
+def _moved(planned: LedgerRange, where: str, is_counted: bool) -> LedgerFile | None:
     """The ledger out of the object store, or from where it went since it was planned; None: it is
     gone. StorageError: the store cannot be read, or an object is not there that should be."""
     try:
         if planned.location:
             try:
-                return _fetched(planned, planned.location, planned.merged_at)
+                return _fetched(planned, planned.location, planned.merged_at, is_counted)
             except errors.CorruptDataError:
                 raise
             except errors.StorageError as error:
@@ -233,7 +238,7 @@ def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
                     return None
                 if error.errno != ENOENT or not os.path.isdir(planned.folder):
                     raise
-        return None if planned.is_of_store else _elsewhere(planned)
+        return None if planned.is_of_store else _elsewhere(planned, is_counted)
     except errors.CorruptDataError:
         raise
     except errors.StorageError as error:
@@ -250,23 +255,24 @@ def _check_store_is_there(planned: LedgerRange) -> None:
     StoredObject(planned.location).require_place()
 
 
-def _fetched(planned: LedgerRange, location: str, at: int) -> LedgerFile:
+def _fetched(planned: LedgerRange, location: str, at: int, is_counted: bool) -> LedgerFile:
     """The part of a ledger that the range needs, out of an object store."""
-    from pulsarx.broker.offload.offloaded_ledger import HEADER_SIZE, fetch_ledger
+    from pulsarx.broker.offload.offloaded_ledger import HEADER_SIZE, fetch_footer, fetch_ledger
 
-    return fetch_ledger(
-        location,
-        planned.ledger_id,
-        planned.uuid,
-        planned.folder_id,
-        planned.folder,
-        at,
-        planned.end,
-        [(0, HEADER_SIZE), (planned.offset, planned.end)],
-    )
+    named = location, planned.ledger_id, planned.uuid, planned.folder_id, planned.folder, at
+    if is_counted and _is_whole(planned):
+        file = fetch_footer(*named)
+        if file.has_each(planned.end_message):
+            return file
+    return fetch_ledger(*named, planned.end, [(0, HEADER_SIZE), (planned.offset, planned.end)])
 
 
-def _elsewhere(planned: LedgerRange) -> LedgerFile | None:
+def _is_whole(planned: LedgerRange) -> bool:
+    """Whether no message of the range is left out for its publish time."""
+    return planned.from_ms is None and planned.until_ms is None
+
+
+def _elsewhere(planned: LedgerRange, is_counted: bool) -> LedgerFile | None:
     """The ledger in the file that it was merged into since it was planned, or in the object store
     that it was moved to; None: it was not."""
     from pulsarx._pycore.ground.file_system import FileSystem
@@ -287,7 +293,7 @@ def _elsewhere(planned: LedgerRange) -> LedgerFile | None:
                 return open_file(path, ledger, planned.folder_id)
             offload = state.offload_of(ledger)
             if offload is not None:
-                return _fetched(planned, offload.location, ledger.merged_at)
+                return _fetched(planned, offload.location, ledger.merged_at, is_counted)
         return None
     finally:
         directory.close()
