@@ -192,9 +192,13 @@ def test_damage_that_a_subscription_meets_is_counted(open_administered: Any, tmp
     consumer = administered.client.subscribe("t", "s")
     with pytest.raises(errors.CorruptDataError):
         consumer.receive(60_000)
-    wait_until(lambda: samples(administered)["pulsarx_damage_found_total"][""] == 1)
-    found = samples(administered)
-    assert found["pulsarx_log_messages_total"]['level="error"'] >= 1
+
+    def is_told() -> bool:  # of which the log hears last
+        found = samples(administered)
+        errors_told = found["pulsarx_log_messages_total"]['level="error"']
+        return found["pulsarx_damage_found_total"][""] == 1 and errors_told >= 1
+
+    wait_until(is_told)
     assert consumer.receive(60_000).data() == b"x" * 100
 
 

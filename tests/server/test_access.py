@@ -13,6 +13,7 @@ import pytest
 from served import Served
 from signing import SECRET_TEXT, token
 from speaker import Speaker, looks
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import errors
@@ -110,7 +111,7 @@ def test_a_client_that_does_not_prove_who_it_is_stays_outside(
     guarded: Served, wrong: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert is_refused(guarded, wrong())
-    assert "it was not authenticated" in caplog.text
+    wait_until(lambda: "it was not authenticated" in caplog.text)
     assert not guarded.client.admin.topics.get_list("public/default")
 
 

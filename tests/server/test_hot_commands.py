@@ -176,6 +176,7 @@ def test_a_write_that_fails_loses_and_doubles_nothing(durable: Peer, how: str) -
     """Each entry is stored once, or refused: what lies in the ledger of the failed write is not
     found."""
     told_of(durable, send(0, b"0"))
+    inspect(client_of(durable)).settle()  # the next ledger is made meanwhile
     with fault_plan() as plan:
         if how == "half":
             plan.short_write()
@@ -190,6 +191,7 @@ def test_a_write_that_fails_loses_and_doubles_nothing(durable: Peer, how: str) -
 
 def test_what_may_be_found_all_the_same_is_not_stored_once_more(durable: Peer) -> None:
     told_of(durable, send(0, b"0"))
+    inspect(client_of(durable)).settle()  # the next ledger is made meanwhile
     with fault_plan() as plan:
         plan.fail("write", late=True)
         plan.fail("write", call=2)  # which clears it
@@ -202,6 +204,7 @@ def test_what_may_be_found_all_the_same_is_not_stored_once_more(durable: Peer) -
 
 def test_where_there_is_no_room_each_is_told(durable: Peer) -> None:
     told_of(durable, send(0))
+    inspect(client_of(durable)).settle()
     with fault_plan() as plan:
         for op in ("write", "allocate"):
             plan.fail(op, error=errno.ENOSPC, sticky=True)

@@ -397,7 +397,7 @@ def test_one_that_is_lost_is_not_committed_while_it_cannot_be_aborted(
         known = TransactionCoordinator.end_late
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TransactionCoordinator, "end_late", end_late)
-            two = Broker(one.folder)
+            two = Broker(one.folder, clock=pulsarx.ManualClock())
         assert calls == [number]
         assert end(two.peer, number, COMMIT) is not None
     assert end(two.peer, number, COMMIT) == INVALID_STATUS

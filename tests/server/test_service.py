@@ -17,6 +17,8 @@ import pytest
 from seeds import scaled, seed_of
 from served import Served
 from speaker import PATIENCE_SECONDS, Speaker, looks
+from support.ports import port_to_come_back_to
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import errors
@@ -77,6 +79,7 @@ def test_a_client_that_does_not_answer_is_dropped(clocked: Served) -> None:
     assert clocked.network.connections
     looks(clocked, 1)
     assert peer.is_hung_up_on()
+    wait_until(lambda: not clocked.network.connections)  # its consumer is closed
     Peer(clocked).subscribe(EXCLUSIVE)
 
 
@@ -367,8 +370,9 @@ def test_an_address_of_the_network_is_refused_unless_all_are_welcome() -> None:
     with pulsarx.Client("memory:") as client:
         with pytest.raises(errors.InvalidConfiguration, match=r"0\.0\.0\.0"):
             serve(client, host="0.0.0.0", port=0)
-        with serve(client, host="0.0.0.0", port=0, allow_anonymous=True) as service:
-            address = ("127.0.0.1", service.port)
+        port = port_to_come_back_to()
+        with serve(client, host="0.0.0.0", port=port, allow_anonymous=True):
+            address = ("127.0.0.1", port)
             socket.create_connection(address, PATIENCE_SECONDS).close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address, PATIENCE_SECONDS)
@@ -499,7 +503,7 @@ def test_a_forked_child_keeps_no_connection_open(open_served: Callable[..., Serv
 
 def test_a_service_that_is_forgotten_is_closed() -> None:
     with pulsarx.Client("memory:") as client:
-        port = serve(client, port=0).port
+        port = serve(client, port=port_to_come_back_to()).port
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS).close()

@@ -684,9 +684,9 @@ def test_acknowledging_many_ids_of_a_large_batch_costs_what_their_ack_sets_do(pe
     (told,) = peer.say("FLOW", consumer_id=0, permits=count)
     place = {key: told[1]["message_id"][key] for key in ("ledger_id", "entry_id")}
     ids = [{**place, "ack_set": [1] * 100_000}] + [{**place, "ack_set": [1]}] * 500
-    began = time.process_time()
+    began = time.thread_time()
     peer.say("ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=ids)
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < 2
     peer.say("FLOW", consumer_id=0, permits=count)
     (again,) = peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0)
     assert again[1]["ack_set"] == [1] + [0] * (count // 64)

@@ -23,8 +23,8 @@ ROUNDS = 20
 
 
 def sleeps(consumer: pulsarx.Consumer) -> int:
-    """How often this thread sleeps while it waits so many times for a message that does not
-    come."""
+    """How often this thread sleeps while it waits so many times for a message that does not come:
+    about once each, or hardly ever where it stays awake."""
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
     for _ in range(ROUNDS):
         with pytest.raises(errors.Timeout):
@@ -38,21 +38,21 @@ def test_who_waits_stays_awake_until_the_client_is_closed(folder: Path, partitio
         if partitions:
             client.admin.topics.create_partitioned_topic("t", partitions)
         consumer = client.subscribe("t", "s")
-        assert sleeps(consumer) >= ROUNDS
+        assert sleeps(consumer) > ROUNDS // 2
         busy = pulsarx.Client(folder, enable_busy_wait=True)
-        assert sleeps(consumer) < ROUNDS
+        assert sleeps(consumer) < ROUNDS // 2
         with pulsarx.Client(folder, enable_busy_wait=True):
             pass
-        assert sleeps(consumer) < ROUNDS
+        assert sleeps(consumer) < ROUNDS // 2
         busy.close()
-        assert sleeps(consumer) >= ROUNDS
+        assert sleeps(consumer) > ROUNDS // 2
 
 
 def test_a_client_that_nobody_refers_to_keeps_nobody_awake(folder: Path) -> None:
     with pulsarx.Client(folder) as client:
         consumer = client.subscribe("t", "s")
         pulsarx.Client(folder, enable_busy_wait=True)
-        wait_until(lambda: sleeps(consumer) >= ROUNDS)
+        wait_until(lambda: sleeps(consumer) > ROUNDS // 2)
 
 
 def test_a_guest_stays_awake_too(folder: Path, owner: SharingProcess) -> None:
@@ -60,7 +60,7 @@ def test_a_guest_stays_awake_too(folder: Path, owner: SharingProcess) -> None:
         consumer = client.subscribe("t", "s")
         with pytest.raises(errors.Timeout):
             consumer.receive(timeout_millis=1)  # what it asks the owner first
-        assert sleeps(consumer) < ROUNDS
+        assert sleeps(consumer) < ROUNDS // 2
 
 
 def test_messages_reach_who_waits_awake_both_ways(

@@ -327,13 +327,15 @@ def test_a_send_that_a_quota_holds_says_so(client: pulsarx.Client) -> None:
     assert producer.is_connected()
     client.admin.topics.skip_all_messages("t", "s")
     pause = threading.Event()
-    for _ in range(100):
+    tries = 0
+    while tries < 100:
+        tries += 1
         try:
             producer.send(b"there is room")
             break
-        except errors.Timeout:
+        except errors.Timeout:  # one of these may be stored all the same
             pause.wait(0.1)
-    assert client.admin.topics.stats("t")["messages"] == count + 1
+    assert count + 1 <= client.admin.topics.stats("t")["messages"] <= count + tries
 
 
 def test_a_producer_that_a_quota_shut_is_not_connected(client: pulsarx.Client) -> None:
@@ -376,8 +378,8 @@ def test_what_has_timed_out_is_not_stored_though_the_owner_reads_nothing_meanwhi
         found = [int(payload) for payload, _ in stored(client)]
         confirmed = [number for number, result in told.items() if result == Result.Ok]
         assert {*confirmed, 40} <= set(found)
-        # Some may just have been stored when their sends timed out.
-        assert len(found) - len({*confirmed, 40}) <= 2
+        # Some may just have been stored when their sends timed out, two each second.
+        assert len(found) - len({*confirmed, 40}) <= 10
         assert found == sorted(found)
 
 
@@ -544,8 +546,8 @@ def test_a_send_that_has_timed_out_waiting_for_the_publish_rate_is_not_stored_la
         found = [int(payload) for payload, _ in stored(client)]
         confirmed = [number for number, result in told.items() if result == Result.Ok]
         assert {*confirmed, 16} <= set(found)
-        # One may just have been stored when its send timed out.
-        assert len(found) - len({*confirmed, 16}) <= 1
+        # Some may just have been stored when their sends timed out, one each second.
+        assert len(found) - len({*confirmed, 16}) <= 5
         assert found == sorted(found)
         # What waits no longer than it may is stored when its turn comes.
         client.admin.topics.set_publish_rate("t", 2)

@@ -26,7 +26,7 @@ def test_a_topic_that_another_process_reads_is_not_deleted_as_inactive(
     owner.run(
         "options = pulsarx.BrokerOptions(\n"
         " broker_delete_inactive_topics_enabled=True,\n"
-        " broker_delete_inactive_topics_frequency_seconds=1)"
+        " broker_delete_inactive_topics_frequency_seconds=2)"
     )
     owner.run("client = pulsarx.Client(sys.argv[1], broker_options=options)")
     with pulsarx.Client(folder) as client:

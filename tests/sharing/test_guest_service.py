@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import json
 import socket
 import sys
@@ -227,11 +228,13 @@ def test_a_send_runs_no_python_for_consumers_of_other_processes(
             if event == "call":
                 called.append(frame.f_code.co_name)
 
+        gc.disable()  # it calls what others forgot
         sys.setprofile(note)
         try:
             producer.send(b"x")
         finally:
             sys.setprofile(None)
+            gc.enable()
         assert called == []
         assert other.run("came.get(timeout=60)") == b"x"
 

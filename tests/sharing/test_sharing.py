@@ -518,14 +518,14 @@ def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -
         pulsarx.Client(folder, operation_timeout_seconds=2) as impatient,
     ):
         producer = client.create_producer("t")
-        hasty = client.create_producer("t", send_timeout_millis=500)
+        hasty = client.create_producer("t", send_timeout_millis=2000)
         producer.send(b"1")
         os.kill(owner.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
         with pytest.raises(errors.Timeout) as caught:
             hasty.send(b"2")
         assert "may be stored all the same" in caught.value.detail
-        assert "within send_timeout_millis 500. It lives" in caught.value.detail
+        assert "within send_timeout_millis 2000. It lives" in caught.value.detail
         assert f"kill -9 {owner.pid}" in caught.value.detail
         told: list[Any] = []
         hasty.send_async(b"3", lambda result, _: told.append(result))
@@ -666,7 +666,7 @@ def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
     guest = SharingProcess(folder)
     processes.extend((hanging, guest))
     guest.run("p = client.create_producer('t')")
-    guest.run("hasty = client.create_producer('t', send_timeout_millis=1000)")
+    guest.run("hasty = client.create_producer('t', send_timeout_millis=5000)")
     # On the connection of the first: it has nothing to wait for as long as the owner is there.
     guest.run("impatient = pulsarx.Client(sys.argv[1], operation_timeout_seconds=1)")
     hanging.run("from pulsarx.broker.control.control_socket import ControlSocket")
