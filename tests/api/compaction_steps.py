@@ -39,7 +39,7 @@ def read(reader: Any) -> list[Any]:
     """What has_message_available says there is."""
     found = []
     while reader.has_message_available():
-        found.append(reader.read_next(5000))
+        found.append(reader.read_next(60_000))
     return found
 
 

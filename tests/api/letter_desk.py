@@ -74,4 +74,4 @@ def received(client: pulsarx.Client, *contents: bytes, **described: Any) -> list
         for content in contents:
             producer.send(content, **described)
     reader = client.create_reader("t", pulsarx.MessageId.earliest)
-    return [reader.read_next(1000) for _ in contents]
+    return [reader.read_next(60_000) for _ in contents]

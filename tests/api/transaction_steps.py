@@ -13,7 +13,7 @@ def seen(client: pulsarx.Client, topic: str) -> list[bytes]:
     reader = client.create_reader(topic, MessageId.earliest)
     found = []
     while reader.has_message_available():
-        found.append(reader.read_next(10_000).data())
+        found.append(reader.read_next(60_000).data())
     reader.close()
     return found
 

@@ -43,7 +43,7 @@ def whole(client: pulsarx.Client, topic: str = "t") -> list[bytes]:
     reader = client.create_reader(topic, pulsarx.MessageId.earliest)
     found = []
     while reader.has_message_available():
-        found.append(reader.read_next(5000).data())
+        found.append(reader.read_next(60_000).data())
     reader.close()
     return found
 

@@ -210,7 +210,7 @@ def test_a_route_leads_to_its_folder_and_keeps_what_is_sent(tmp_path: Path):
         client.create_producer("t").send(b"kept")
         assert client.get_service_info().service_url == "pulsar://127.0.0.1"
     with pulsarx.Client(tmp_path / "events") as client:
-        assert client.subscribe("t", "s").receive(5000).data() == b"kept"
+        assert client.subscribe("t", "s").receive(60_000).data() == b"kept"
 
 
 @pytest.mark.usefixtures("no_routes")

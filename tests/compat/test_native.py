@@ -229,7 +229,7 @@ def test_messages_go_through_the_native_classes(client: handles.Client):
         "t", pulsarx.MessageId.earliest, configurations.ReaderConfiguration().reader_name("r")
     )
     assert reader.has_message_available()
-    assert reader.read_next().data() == reader.read_next(5000).data() + b"one"
+    assert reader.read_next().data() == reader.read_next(60_000).data() + b"one"
     reader.seek(first.message_id())
     for each in (reader, producer, consumer):
         each.close()
@@ -261,7 +261,7 @@ def test_a_declared_schema_is_the_topics_and_payloads_stay_bytes(client: handles
     producer = client.create_producer("t", configurations.ProducerConfiguration().schema(info))
     consumer = client.subscribe_topics(["t", "u"], "s", consuming())
     producer.send(builders.MessageBuilder().content(b'{"a": 1}').build())
-    message = consumer.receive(5000)
+    message = consumer.receive(60_000)
     assert (message.value(), message.int_schema_version()) == (b'{"a": 1}', 0)
     assert client.get_schema_info("t", 0).schema_type() == SchemaType.JSON
 
@@ -270,7 +270,7 @@ def test_a_message_without_a_schema_has_version_minus_one(client: handles.Client
     consumer = client.subscribe("plain", "s", consuming())
     producer = client.create_producer("plain", configurations.ProducerConfiguration())
     producer.send(builders.MessageBuilder().build())
-    assert consumer.receive(5000).int_schema_version() == -1
+    assert consumer.receive(60_000).int_schema_version() == -1
 
 
 def test_a_native_table_view_holds_payloads(client: handles.Client):

@@ -83,7 +83,7 @@ def test_two_programs_one_after_the_other_share_a_folder(python: Python, tmp_pat
         f"{begin}client.subscribe('t', 's')\nclient.create_producer('t').send(b'kept')\n"
     )
     (tmp_path / "second.py").write_text(
-        f"{begin}print(client.subscribe('t', 's').receive(5000).data())\nclient.close()\n"
+        f"{begin}print(client.subscribe('t', 's').receive(60_000).data())\nclient.close()\n"
     )
     assert python("-m", "pulsarx", "run", "first.py", "--root", "data").returncode == 0
     ran = python("-m", "pulsarx", "run", "second.py", "--root", "data")
@@ -160,7 +160,7 @@ def sent(url):
 def received(url):
     client = pulsar.Client(url)
     consumer = client.subscribe("t", "s", initial_position=pulsar.InitialPosition.Earliest)
-    print(consumer.receive(5000).data())
+    print(consumer.receive(60_000).data())
     client.close()
 
 for url in ("pulsar://one", "pulsar://two"):
@@ -183,7 +183,7 @@ os.mkdir("elsewhere")
 client = pulsar.Client("pulsar://localhost:6650")
 consumer = client.subscribe("shop/eu/t", "s")
 subprocess.run([sys.executable, "../child.py"], cwd="elsewhere", check=True)
-print(consumer.receive(5000).data())
+print(consumer.receive(60_000).data())
 client.close()
 """
 CHILD = """

@@ -304,7 +304,7 @@ class Session:
         with self.client.create_reader(topic, MessageId.earliest, **options) as reader:
             found = []
             while reader.has_message_available():
-                found.append(reader.read_next(10_000))
+                found.append(reader.read_next(60_000))
             return found
 
     def settle(self) -> None:

@@ -87,7 +87,7 @@ def read_compacted(client: pulsarx.Client, topic: str) -> tuple[list[str], list[
     reader = client.create_reader(topic, MessageId.earliest, is_read_compacted=True)
     found = []
     while reader.has_message_available():
-        found.append(text_of(reader.read_next(10_000)))
+        found.append(text_of(reader.read_next(60_000)))
     reader.close()
     return found, list(latest.values())
 

@@ -110,7 +110,7 @@ class Program:
         return made
 
     def receive(self, consumer: Any, count: int) -> list[Any]:
-        return [consumer.receive(10_000) for _ in range(count)]
+        return [consumer.receive(60_000) for _ in range(count)]
 
     def acknowledge(self, consumer: Any, *messages: Any, name: str = "s", topic: str = "t") -> None:
         for each in messages:

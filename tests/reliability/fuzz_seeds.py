@@ -36,7 +36,7 @@ def files() -> dict[str, list[bytes]]:
             producer = client.create_producer("t", batching_enabled=True)
             producer.send_many([b"message %d" % number for number in range(40)])
             for number in range(30):
-                message = consumer.receive(10_000)
+                message = consumer.receive(60_000)
                 if number % 3:
                     consumer.acknowledge(message)
         for path in sorted(Path(folder).rglob("*")):

@@ -308,7 +308,7 @@ def partitions(maker: Maker) -> None:
         maker.send("parts", key.encode(), partition_key=key)
     consumer = maker.subscribe("parts", "s")
     maker.admin.topics.update_partitioned_topic("parts", 3)
-    consumer.acknowledge(consumer.receive(10_000))
+    consumer.acknowledge(consumer.receive(60_000))
     consumer.close()
     maker.admin.topics.set_message_ttl("parts", 80_000_000)
     maker.settle()

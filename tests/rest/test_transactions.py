@@ -68,7 +68,7 @@ def test_one_is_shown_until_it_ends(clocked: Administered, admin: Admin) -> None
     client.create_producer("t").send(b"plain")
     made = opened(client, "t")
     with client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest) as consumer:
-        consumer.acknowledge(consumer.receive(1000), transaction=made)
+        consumer.acknowledge(consumer.receive(60_000), transaction=made)
         found = admin.transactions.get_transaction_metadata(*made.txn_id())
         stats = admin.transactions.get_pending_ack_stats("t", "s")
         with pytest.raises(errors.SubscriptionNotFound):

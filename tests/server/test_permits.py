@@ -97,7 +97,7 @@ def test_what_a_consumer_in_process_left_of_a_batch_comes_with_an_ack_set() -> N
         made.connect()
         made.subscribe()
         made.produce(batch(*(b"%d" % number for number in range(10))))
-        assert consumer.receive(20_000).data() == b"0"
+        assert consumer.receive(60_000).data() == b"0"
         (told,) = made.say("FLOW", consumer_id=0, permits=1)
         assert told[1]["ack_set"] == [0b1111111000]
         made.server.close()

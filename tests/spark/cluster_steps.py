@@ -51,7 +51,7 @@ class ServedCluster:
         reader = self.client.create_reader(topic, pulsarx.MessageId.earliest)
         found = []
         while reader.has_message_available():
-            found.append(reader.read_next(30_000).data())
+            found.append(reader.read_next(60_000).data())
         reader.close()
         return found
 

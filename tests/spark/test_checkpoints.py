@@ -313,7 +313,7 @@ def trimming(stream: Stream, count: int) -> Iterator[Callable[[int], None]]:
 
         def remove(count: int) -> None:
             for _ in range(count):
-                consumer.acknowledge(consumer.receive(1000))
+                consumer.acknowledge(consumer.receive(60_000))
             inspect(client).settle()
 
         yield remove

@@ -345,7 +345,7 @@ def test_columns_become_values_that_the_brokers_know_the_schema_of(cluster: Serv
     write("avro", valueFormat="schema")
     assert len(admin.schemas.get_all_schemas("avro")) == 1
     reader = cluster.client.create_reader("avro", MessageId.earliest, schema=schema)
-    found = [reader.read_next(30_000) for _ in range(4)]
+    found = [reader.read_next(60_000) for _ in range(4)]
     assert [each.value().price for each in found] == [1, 2, 1, 2]
     assert [each.ordering_key() for each in found] == ["o", "p"] * 2
     with pytest.raises(ValueError, match="json has no schema"):

@@ -93,7 +93,7 @@ class Guarded:
         reader = self.client.create_reader("t", pulsarx.MessageId.earliest)
         found = []
         while reader.has_message_available():
-            found.append(reader.read_next(30_000).data())
+            found.append(reader.read_next(60_000).data())
         return found
 
     def close(self) -> None:

@@ -217,7 +217,7 @@ def test_a_living_owner_produces_and_consumes_meanwhile(spark: Any, folder: Path
         assert read(spark, folder, "t", columns="value").count() == sent + 200
         found = []
         while len(found) < sent + 200:
-            message = consumer.receive(5000)
+            message = consumer.receive(60_000)
             consumer.acknowledge(message)
             found.append(message.data())
         own = [value for value in found if value.startswith(b"own")]
@@ -424,7 +424,7 @@ def test_a_sink_may_die_beside_a_living_owner(
         count = min(next(numbers), 200)
         found: dict[str | None, list[int]] = {}
         for _ in range(count):
-            message = consumer.receive(5000)
+            message = consumer.receive(60_000)
             found.setdefault(message.partition_key(), []).append(int(message.data()))
         with pytest.raises(pulsarx.Timeout):
             consumer.receive(0)

@@ -303,7 +303,7 @@ def test_a_malformed_value_is_told_by_message_field_and_value(spark, folder):
     publish(folder, "t", MALFORMED)
     with pulsarx.Client(folder, read_only=True) as client:
         reader = client.create_reader("t", pulsarx.MessageId.earliest)
-        ids = [str(reader.read_next(5000).message_id()) for _ in MALFORMED]
+        ids = [str(reader.read_next(60_000).message_id()) for _ in MALFORMED]
     schema = ddl(odd_values.NATIVE)
     raw = read_topic(spark, "t", root=folder, columns="value, __sequenceId")
     row = f.from_json(f.col("value").cast("string"), schema, {"mode": "FAILFAST"})

@@ -29,7 +29,7 @@ def test_every_column_comes_as_it_was_sent(spark, folder, publish):
     with pulsarx.Client(folder, read_only=True) as client:
         reader = client.create_reader("numbers", pulsarx.MessageId.earliest)
         for number, row in enumerate(rows):
-            message = reader.read_next(timeout_millis=5000)
+            message = reader.read_next(timeout_millis=60_000)
             assert row["__key"] == message.partition_key().encode()
             assert row["__topic"] == message.topic_name()
             assert pulsarx.MessageId.deserialize(bytes(row["__messageId"])) == message.message_id()

@@ -358,7 +358,7 @@ def test_messages_that_retention_took_are_an_error_unless_allowed(folder: Path) 
         for number in range(1, 5):
             producer.send(b"%d" % number)
         for _ in range(4):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
         inspect(client).settle()
     start = json.dumps({PREFIX + "t": [first, 1]})
     assert values(folder, "t") == [b"4"]

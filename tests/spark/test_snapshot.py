@@ -56,7 +56,7 @@ def trim(folder: Path, count: int) -> None:
     with pulsarx.Client(folder, broker_options=TWO_A_LEDGER) as client:
         consumer = client.subscribe("t", "s")
         for _ in range(count):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
         inspect(client).settle()
 
 
@@ -423,7 +423,7 @@ def test_a_subscription_ahead_of_its_stream_does_not_hold_what_is_read(ledgers: 
         parts = reader.partitions(start, end)
         consumer = client.subscribe("t", "s")
         for _ in range(10):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
         inspect(client).settle()
         assert sum(len(batch) for part in parts for batch in reader.read(part)) == 10
         # From where it follows the stream, it is what holds.

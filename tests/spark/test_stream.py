@@ -45,7 +45,7 @@ def trimming(folder: Path, count: int = 5) -> Iterator[Callable[[int], None]]:
         def acknowledge(count: int) -> None:
             """And wait until retention has removed what it may."""
             for _ in range(count):
-                consumer.acknowledge(consumer.receive(1000))
+                consumer.acknowledge(consumer.receive(60_000))
             inspect(client).settle()
 
         yield acknowledge
@@ -234,7 +234,7 @@ def test_offsets_of_other_topics_or_beyond_retention_stop_the_stream(folder: Pat
         for number in range(1, 5):
             producer.send(b"%d" % number)
         for _ in range(4):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
         inspect(client).settle()
     first = next(iter(steps.offset))
     of_folder = {FOLDER: steps.offset[FOLDER]}
@@ -304,7 +304,7 @@ def test_what_a_batch_reads_is_not_trimmed(folder: Path) -> None:
         end = steps.reader.latestOffset(steps.offset, steps.limit)
         parts = steps.reader.partitions(steps.offset, end)
         for _ in range(6):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
         inspect(client).settle()
         found = [b.column(0).to_pylist() for part in parts for b in steps.reader.read(part)]
         assert joined(found) == numbers(6)

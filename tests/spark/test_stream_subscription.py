@@ -37,7 +37,7 @@ def test_a_subscription_follows_what_is_committed_into_a_batch(folder: Path) -> 
     assert backlog(folder, "t", "job") == 6  # never back
     with pulsarx.Client(folder) as client:
         consumer = client.subscribe("t", "job")
-        assert consumer.receive(1000).data() == b"14"
+        assert consumer.receive(60_000).data() == b"14"
 
 
 def test_a_subscription_begins_where_the_stream_does_and_moves_beside_an_owner(
@@ -84,7 +84,7 @@ def test_a_stream_goes_on_where_a_subscription_that_was_there_stands(
         consumer = client.subscribe("t", "job")
         send(client, "t", numbers(10))
         for _ in range(4):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
         send(client, "u", numbers(20, 23))
     options = {"topics": "t,u", "subscription": "job", **position}
     assert sorted(Steps(folder, **options).batch()) == numbers(4, 10)
@@ -124,7 +124,7 @@ def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder
         consumer = client.subscribe("t", "s")
         send(client, "t", numbers(3))
         for _ in range(3):
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(60_000))
     with pulsarx.Client(folder, durability="os") as client:
         inspect(client).settle()
         send(client, "u", numbers(2))

@@ -89,7 +89,7 @@ def test_a_version_and_a_time_of_all_tables_are_read_again(spark: Any, folder: P
     version = tables_version(folder)
     with pulsarx.Client(folder, read_only=True) as client:
         reader = client.create_reader("t", pulsarx.MessageId.earliest)
-        last = max(reader.read_next(5000).publish_timestamp() for _ in range(2))
+        last = max(reader.read_next(60_000).publish_timestamp() for _ in range(2))
     publish(folder, "t", b"4")
     publish(folder, "empty", b"5")
     publish(folder, "p", b"6")

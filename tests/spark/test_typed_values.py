@@ -189,7 +189,7 @@ def test_what_cannot_be_decoded_is_refused_with_its_place_and_value(spark, folde
     publish_json(folder, list(values))
     with pulsarx.Client(folder, read_only=True) as client:
         reader = client.create_reader("t", pulsarx.MessageId.earliest)
-        message_id = [reader.read_next(5000).message_id() for _ in range(778)][-1]
+        message_id = [reader.read_next(60_000).message_id() for _ in range(778)][-1]
     with pytest.raises(Exception, match="cannot be decoded as JSON") as refused:
         read_topic(spark, "t", root=folder, schema="n int").collect()
     text = str(refused.value)

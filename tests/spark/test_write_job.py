@@ -19,6 +19,7 @@ from pulsarx import errors
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
 from topic_contents import staged, values_of
+from topic_reading import open_paths
 
 from pulsarx.broker.requests import owner_request
 from pulsarx.spark import commit_write, plan_write, write_partitions
@@ -45,9 +46,7 @@ def look(folder: Path, topic: str | None = "t") -> WriteJob:
 
 
 def descriptors(folder: Path) -> list[str]:
-    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
-    opened = [os.readlink(link) for link in links if os.path.islink(link)]
-    return [path for path in opened if path.startswith(str(folder))]
+    return [path for path in open_paths() if path.startswith(str(folder))]
 
 
 def test_tasks_write_the_way_that_was_named(folder: Path, tmp_path: Path) -> None:

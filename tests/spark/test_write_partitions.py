@@ -318,7 +318,7 @@ def test_a_live_owner_sees_the_commit_and_goes_on(spark, folder):
         producer.send(b"before")
         write_topic(frame_of(spark, 200, 2), "plain", root=folder)
         producer.send(b"after")
-        found = [consumer.receive(timeout_millis=5000) for _ in range(202)]
+        found = [consumer.receive(timeout_millis=60_000) for _ in range(202)]
         values = [message.data() for message in found]
         assert values[0] == b"before"
         assert [int(value) for value in values[1:-1]] == list(range(200))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import os
 import time
 import tracemalloc
 from pathlib import Path
@@ -19,6 +18,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 
 import pyarrow as pa
 from topic_contents import messages_of, partitions_of, staged, values_of
+from topic_reading import open_paths
 
 from pulsarx.broker.requests.attach import AttachResult
 from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
@@ -443,9 +443,7 @@ def test_a_task_that_cannot_seal_holds_nothing_open(root: Path) -> None:
 
     with pytest.raises(errors.StorageError, match=r"give .* its name"):
         list(write_partitions(parts(), job))
-    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
-    opened = [os.readlink(link) for link in links if os.path.islink(link)]
-    assert not [path for path in opened if path.startswith(str(root))]
+    assert not [path for path in open_paths() if path.startswith(str(root))]
     assert not staged(root)
 
 

@@ -824,10 +824,10 @@ def test_rows_have_ordering_keys_and_times_of_delivery(folder: Path) -> None:
         )
         there = []
         for _ in range(3):
-            there.append(consumer.receive(5000).data())
+            there.append(consumer.receive(60_000).data())
         assert there == [b"plain", b"ordered", b"plain too"]
         clock.advance(3_600_000)
-        assert consumer.receive(5000).data() == b"late"
+        assert consumer.receive(60_000).data() == b"late"
     with pytest.raises(ValueError, match="row 1 of Spark partition 0: __deliverAt is before 1970"):
         stage(folder, pa.table({"value": ["a", "b"], "__deliverAt": [1, -1]}))
 

@@ -15,7 +15,7 @@ def messages_of(folder: Path, topic: str) -> list[pulsarx.Message]:
         reader = client.create_reader(topic, pulsarx.MessageId.earliest)
         found = []
         while reader.has_message_available():
-            found.append(reader.read_next(timeout_millis=5000))
+            found.append(reader.read_next(timeout_millis=60_000))
         return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import pulsarx
+from support.forgotten_clients import close_forgotten
 
 OpenClient = Callable[..., pulsarx.Client]
 
@@ -37,6 +38,12 @@ def clients_of(folder: Path) -> Iterator[OpenClient]:
 def folder(tmp_path: Path) -> Path:
     """A path where a data directory may be made."""
     return tmp_path / "data"
+
+
+@pytest.fixture
+def nothing_forgotten() -> None:
+    """For tests that look at what all of the process does. Before other fixtures: by a mark."""
+    close_forgotten()
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ for session in range(2):  # the second reads what the first left
             producer.send_many([b"many" * 100] * 20)
             producer.close()
         for _ in range(21 * len(kinds) // 3 if session == 0 else 0):
-            consumer.acknowledge(consumer.receive(10_000))
+            consumer.acknowledge(consumer.receive(60_000))
         while session and (messages := consumer.receive_many(1000, timeout_millis=0)):
             consumer.acknowledge_many(messages)
         reader = client.create_reader("t", pulsarx.MessageId.earliest)

@@ -155,9 +155,13 @@ def _begin(run, name) -> None:
         threading.excepthook(
             threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
     finally:
-        # Python before 3.13 keeps what it has of a thread that it has not started.
-        if thread is not None:
-            getattr(threading, "_active", {}).pop(thread.ident, None)
+        forget_thread(PyThread_get_thread_ident())
+
+
+cdef int forget_thread(unsigned long ident) except -1:
+    """Have Python list a thread no more, that it has not started and keeps before 3.13."""
+    getattr(threading, "_active", {}).pop(ident, None)
+    return 0
 
 
 cdef object _named(str name):
@@ -225,9 +229,12 @@ cdef class OwnThread:
             work()
         finally:
             del work
-            self.ident = 0               # another one may get the same number
-            self.is_begun = False
-            wait_event_wake(&self.ended)
+            try:
+                forget_thread(self.ident)    # else it may be listed when join has returned
+            finally:
+                self.ident = 0           # another one may get the same number
+                self.is_begun = False
+                wait_event_wake(&self.ended)
 
     def runs_here(self) -> bool:
         """Whether the calling thread is this one."""

@@ -54,7 +54,7 @@ def test_a_batch_counts_as_a_whole(manual_clock: pulsarx.ManualClock) -> None:
         client.create_producer("t", batching_enabled=True).send_many([bytes(1000)] * 5)
         whole = figures(client)[0]
         assert whole > 5000
-        consumer.acknowledge(consumer.receive(1000))
+        consumer.acknowledge(consumer.receive(60_000))
         assert figures(client)[0] == whole
 
 
@@ -82,7 +82,7 @@ def test_a_read_only_client_sees_the_same(
     producer = owner.create_producer("t")
     for _ in range(5):
         producer.send(bytes(1000))
-    consumer.acknowledge(consumer.receive(1000))
+    consumer.acknowledge(consumer.receive(60_000))
     expected = figures(owner)[0]
     if not beside_owner:
         owner.close()

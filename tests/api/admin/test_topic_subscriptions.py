@@ -141,7 +141,7 @@ def test_skipping_all_wakes_and_lasts(open_client: OpenClient, kind: Any) -> Non
     with open_client(broker_options=SMALL) as client:
         consumer = client.subscribe("t", "s", kind, negative_ack_redelivery_delay_ms=1)
         filled(client, partition_key="k")
-        consumer.negative_acknowledge(consumer.receive(1000))
+        consumer.negative_acknowledge(consumer.receive(60_000))
         client.admin.topics.skip_all_messages("t", "s")
         assert payloads(consumer) == []
         assert backlog(client) == 0

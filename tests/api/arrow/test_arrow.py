@@ -65,7 +65,7 @@ def test_messages_and_columns_say_the_same(memory_client: pulsarx.Client, topic:
     topic.producer.send_many([b"x", b"y"], keys=["a", None])
     topic.producer.send_arrow(pa.table({"value": [b"r", b"s"]}))
     reader = memory_client.create_reader(topic.name, pulsarx.MessageId.earliest)
-    expected = [reader.read_next(5000) for _ in range(6)]
+    expected = [reader.read_next(60_000) for _ in range(6)]
     for message, row in zip(expected, topic.rows(6)):
         identity = message.message_id()
         assert row["message_id"] == {

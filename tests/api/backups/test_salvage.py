@@ -633,7 +633,7 @@ def test_retention_that_was_lost_removes_nothing(tmp_path: Path) -> None:
         producer.send_many([b"%d" % each for each in range(100)])
         client.admin.topics.set_retention("t", -1, -1)
         for _ in range(100):
-            consumer.acknowledge(consumer.receive(5000))
+            consumer.acknowledge(consumer.receive(60_000))
     for each in (source / "catalogue").glob("*.checkpoint"):
         each.unlink()
     [commit] = [

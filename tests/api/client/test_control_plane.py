@@ -128,9 +128,9 @@ def use_schemas(client: pulsarx.Client) -> None:
         schemas.get_schema_info(topic), schemas.get_version_by_schema(topic, info)
         schemas.test_compatibility(topic, info)
         client.subscribe(topic, "t", schema=StringSchema()).close()
-    assert consumer.receive(1000).value() == "x"
+    assert consumer.receive(60_000).value() == "x"
     with client.create_reader("typed", MessageId.earliest, schema=AutoConsumeSchema()) as reader:
-        assert reader.read_next(1000).value() == "x"
+        assert reader.read_next(60_000).value() == "x"
     with pytest.raises(pulsarx.IncompatibleSchema):
         client.create_producer("typed", schema=Int32Schema())
     schemas.delete_schema("typed")
@@ -157,7 +157,7 @@ def use_consumer(
         batch_receive_policy=pulsarx.ConsumerBatchReceivePolicy(2, -1, 1000),
         dead_letter_policy=dead if shares else None,
     )
-    message = consumer.receive(1000)
+    message = consumer.receive(60_000)
     consumer.acknowledge(message)
     consumer.acknowledge_many(consumer.receive_many(3, 1000))
     consumer.acknowledge(consumer.batch_receive()[0])
@@ -165,9 +165,9 @@ def use_consumer(
     future = consumer.receive_async()
     future.cancel()
     if not shares and topic == "t":
-        consumer.acknowledge_cumulative(consumer.receive(1000))
+        consumer.acknowledge_cumulative(consumer.receive(60_000))
     for _ in range(3):
-        consumer.negative_acknowledge(consumer.receive(1000))
+        consumer.negative_acknowledge(consumer.receive(60_000))
         clock.advance(2)
     consumer.redeliver_unacknowledged_messages()
     if topic == "t":
@@ -226,7 +226,7 @@ def use_reader_beside(client: pulsarx.Client) -> None:
     with client.create_reader("t", MessageId.earliest) as reader:
         reader.read_next(1000), reader.has_message_available()
     with client.create_reader("typed", MessageId.earliest, AutoConsumeSchema()) as typed:
-        assert typed.read_next(1000).value() == "x"
+        assert typed.read_next(60_000).value() == "x"
 
 
 @pytest.mark.parametrize("read_only", [False, True])

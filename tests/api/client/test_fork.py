@@ -97,7 +97,7 @@ thread = threading.Thread(target=busy)
 thread.start()
 pid = os.fork()
 if pid == 0:
-    signal.alarm(20)
+    signal.alarm(60)
     for name, call in calls.items():
         try:
             print(name, "returned", call())
@@ -162,7 +162,7 @@ for thread in threads:
 for _ in range(int(sys.argv[3])):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(30)
+        signal.alarm(60)
         for name, call in dict(calls).items():
             try:
                 print(name, "returned", call())
@@ -252,7 +252,7 @@ client = pulsarx.Client(sys.argv[1], read_only=True)
 reader = client.create_reader("t", MessageId.earliest)
 pid = os.fork()
 if pid == 0:
-    signal.alarm(20)
+    signal.alarm(60)
     for call in (reader.read_next, reader.has_message_available, reader.close):
         try:
             print("returned", call())

@@ -139,9 +139,9 @@ def trace(frame, event, _):
     if "/pulsarx/broker" in frame.f_code.co_filename:
         met.add(frame.f_code.co_qualname)
 sys.settrace(trace)
-assert reader.read_next(20_000).data() == b"0"
+assert reader.read_next(60_000).data() == b"0"
 print("read", flush=True)
-assert reader.read_next(20_000).data() == b"1"
+assert reader.read_next(60_000).data() == b"1"
 sys.settrace(None)
 assert not met, met
 """

@@ -178,7 +178,7 @@ times = 0
 while times < count:
     times += interrupted(6e-4, refuse)
 consumer.redeliver_unacknowledged_messages()
-consumer.negative_acknowledge(consumer.receive(20_000))
+consumer.negative_acknowledge(consumer.receive(60_000))
 for _ in range(5):
     consumer.receive(20_000)
 fired = threading.Event()

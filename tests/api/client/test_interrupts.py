@@ -6,14 +6,11 @@ seconds. No time is measured: a busy machine is no failure.
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
 import pytest
-from child_process import PATIENCE_SECONDS, ChildProcess, run_program
-
-from pulsarx.clock import Deadline
+from child_process import ChildProcess, run_program
 
 SETUP = """
 import os, signal, sys, threading, time, pulsarx
@@ -27,9 +24,19 @@ consumer = client.subscribe("t", "s", batch_receive_policy=policy)
 several = client.subscribe(["t", "u"], "several")
 reader = client.create_reader("t", MessageId.latest)
 """
-WAIT_AND_TELL = """
-try:
+TELL_ONCE_ASLEEP = f"""
+import sys, threading
+sys.path.append({str(Path(__file__).parents[1])!r})
+from sleeping_thread import until_asleep
+def tell_once_asleep():
+    until_asleep(threading.main_thread())
     print("waiting", flush=True)
+"""
+WAIT_AND_TELL = (
+    TELL_ONCE_ASLEEP
+    + """
+try:
+    threading.Thread(target=tell_once_asleep).start()
     {call}
     print("returned", flush=True)
 except KeyboardInterrupt as error:
@@ -37,9 +44,10 @@ except KeyboardInterrupt as error:
     assert isinstance(error, errors.Interrupted)
     print("interrupted", flush=True)
 """
+)
 AND_GO_ON = """
 producer.send(b"after")
-assert consumer.receive(5000).data() == b"after"
+assert consumer.receive(60_000).data() == b"after"
 client.close()
 """
 STALLED = """
@@ -52,18 +60,9 @@ with fault_plan() as plan:
 """
 
 
-def wait_until_asleep(child: ChildProcess) -> None:
-    """Until its main thread sleeps in a call."""
-    deadline = Deadline(int(PATIENCE_SECONDS * 1000))
-    while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
-        assert not deadline.expired(), "the child does not wait"
-        os.sched_yield()
-
-
 def interrupt(child: ChildProcess) -> None:
-    """Send SIGINT once the child sleeps, and see that it hears it."""
+    """Send SIGINT once the child sleeps in the call, and see that it hears it."""
     assert child.line() == "waiting"
-    wait_until_asleep(child)
     child.signal(signal.SIGINT)
     assert child.line() == "interrupted"
 
@@ -204,23 +203,22 @@ client.close()
 def test_a_signal_whose_handler_returns_ends_nothing(folder: Path) -> None:
     program = (
         SETUP
+        + TELL_ONCE_ASLEEP
         + """
 signal.signal(signal.SIGUSR1, lambda number, frame: print("handled", flush=True))
 def publish_when_told():
     sys.stdin.readline()
     producer.send(b"told")
+threading.Thread(target=tell_once_asleep).start()
 threading.Thread(target=publish_when_told).start()
-print("waiting", flush=True)
 print(consumer.receive(60_000).data(), flush=True)
 """
         + AND_GO_ON
     )
     with ChildProcess(program, folder) as child:
         assert child.line() == "waiting"
-        wait_until_asleep(child)
         child.signal(signal.SIGUSR1)
         assert child.line() == "handled"
-        wait_until_asleep(child)  # it goes on waiting
         child.tell()
         assert child.line() == "b'told'"
         child.end()

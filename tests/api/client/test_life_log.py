@@ -13,6 +13,8 @@ from topic_reading import OpenClient
 import pulsarx
 from pulsarx.testing import inspect
 
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
+
 LEAVE_OPEN = """
 import os, sys, pulsarx
 client = pulsarx.Client(sys.argv[1])

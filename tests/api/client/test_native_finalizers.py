@@ -17,6 +17,8 @@ import pulsarx
 from pulsarx import ConsumerDeadLetterPolicy, ConsumerType, MessageId
 from pulsarx.testing import inspect
 
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
+
 PACKAGE = Path(pulsarx.__file__).parent
 
 

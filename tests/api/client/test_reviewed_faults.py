@@ -7,16 +7,37 @@ import gc
 import signal
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
+
+
+@contextmanager
+def struck_asleep() -> Iterator[None]:
+    """Sends SIGALRM to this thread when it sleeps."""
+    caller = threading.current_thread()
+
+    def strike() -> None:
+        until_asleep(caller)
+        assert caller.ident is not None
+        signal.pthread_kill(caller.ident, signal.SIGALRM)
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 class Called:
@@ -123,7 +144,7 @@ def test_messages_taken_before_a_ledger_that_does_not_open_are_given(folder: Pat
             producer.send(b"%d" % number)
     with pulsarx.Client(folder, broker_options=options) as client:
         reader = client.create_reader("t", MessageId.earliest)
-        first = reader.read_next(1000)
+        first = reader.read_next(60_000)
         with fault_plan() as plan:
             plan.fail("open", error=errno.EMFILE, sticky=True)
             found = reader.read_many(10, 0)
@@ -172,7 +193,7 @@ def test_a_refused_unsubscribe_leaves_dead_letters_as_they_were(
             consumer.negative_acknowledge(consumer.receive(1000))
             manual_clock.advance(2)
         letters = client.create_reader("t-s-DLQ", MessageId.earliest)
-        assert letters.read_next(1000).data() == b"x"
+        assert letters.read_next(60_000).data() == b"x"
 
 
 def test_a_consumer_closed_while_its_listener_is_paused_is_let_go(folder: Path) -> None:
@@ -237,16 +258,14 @@ def test_an_interrupted_call_keeps_no_message_for_a_consumer_without_a_queue(
         shared = pulsarx.ConsumerType.Shared
         asks = client.subscribe("t", "s", shared, receiver_queue_size=0)
         before = signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
         try:
-            with pytest.raises(RaisedError):
+            with pytest.raises(RaisedError), struck_asleep():
                 getattr(asks, take)(*[] if take == "receive" else [1])
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         client.create_producer("t").send(b"x")
         other = client.subscribe("t", "s", shared)
-        assert other.receive(5000).data() == b"x"
+        assert other.receive(60_000).data() == b"x"
 
 
 def test_a_thread_is_no_thread_of_callbacks_by_its_name(folder: Path) -> None:
@@ -323,11 +342,9 @@ def test_an_interrupted_flush_neither_forgets_a_failure_nor_tells_it_twice(folde
     try:
         with fault_plan() as plan:
             plan.fail("flush", error=errno.EIO)
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            with pytest.raises(RaisedError):
-                producer.flush()  # it waits for the callbacks when the alarm comes
+            with pytest.raises(RaisedError), struck_asleep():
+                producer.flush()  # it waits for the callbacks when the signal comes
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     free.set()
     with pytest.raises(errors.StorageError):

@@ -77,6 +77,6 @@ def test_own_schemas_need_no_more_than_both_ways(memory_client: pulsarx.Client) 
 
     consumer = memory_client.subscribe("t", "s", schema=Upper())
     memory_client.create_producer("t", schema=Upper()).send("x")
-    message = consumer.receive(5000)
+    message = consumer.receive(60_000)
     assert (message.data(), message.value(), message.schema_version()) == (b"X", "x", "")
     assert memory_client.admin.schemas.get_all_schemas("t") == []

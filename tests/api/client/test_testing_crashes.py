@@ -84,15 +84,15 @@ def test_a_crash_now_goes_beside_the_program(place: Path):
         consumer = client.subscribe("orders", "billing")
         producer = client.create_producer("orders")
         producer.send(b"one")
-        consumer.acknowledge(consumer.receive(10_000))
+        consumer.acknowledge(consumer.receive(60_000))
         producer.send(b"two")
         crash = plan.kill()
         producer.send(b"three")
-        assert consumer.receive(10_000).data() == b"two"
+        assert consumer.receive(60_000).data() == b"two"
         with pulsarx.Client(crash.folder) as survivor:
             published(survivor, "orders", b"one", b"two", only=True)
             acknowledged(survivor, "orders", "billing", b"one")
-            assert survivor.subscribe("orders", "billing").receive(10_000).data() == b"two"
+            assert survivor.subscribe("orders", "billing").receive(60_000).data() == b"two"
         assert (crash.kind, crash.notes) == ("kill", [])
         assert "behind all" in repr(crash) and str(crash.folder) in repr(crash)
 

@@ -30,7 +30,7 @@ def test_messages_are_all_a_topic_holds_and_looking_changes_nothing(pulsar_clien
     consumer.acknowledge(consumer.receive())
     assert data_of(testing.messages(pulsar_client, "orders")) == [b"one", b"two", b"late"]
     assert data_of(testing.messages(pulsar_client, "orders")) == [b"one", b"two", b"late"]
-    assert consumer.receive(timeout_millis=5000).redelivery_count() == 0
+    assert consumer.receive(timeout_millis=60_000).redelivery_count() == 0
     assert list(pulsar_client.admin.topics.stats("orders")["subscriptions"]) == ["billing"]
 
 
@@ -97,7 +97,7 @@ def test_dead_letters_are_those_of_the_subscription(pulsar_client, pulsar_clock)
     )
     pulsar_client.create_producer("orders").send(b"bad")
     for _ in range(2):
-        consumer.negative_acknowledge(consumer.receive(timeout_millis=5000))
+        consumer.negative_acknowledge(consumer.receive(timeout_millis=60_000))
         pulsar_clock.advance(seconds=1)
     assert data_of(testing.dead_letters(pulsar_client, "orders", "billing")) == [b"bad"]
     assert testing.dead_letters(pulsar_client, "orders", "shipping") == []

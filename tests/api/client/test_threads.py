@@ -121,7 +121,7 @@ def test_acknowledging_in_one_thread_while_receiving_in_another(folder: Path) ->
 
         def receive() -> None:
             for _ in range(count):
-                received.append(consumer.receive(20_000))
+                received.append(consumer.receive(60_000))
                 ready.release()
 
         def acknowledge() -> None:

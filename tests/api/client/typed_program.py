@@ -94,7 +94,7 @@ def consume(client: pulsarx.Client) -> None:
     with client.subscribe("records", "typed", schema=records) as typed:
         with client.create_producer("records", schema=records) as producer:
             producer.send(Order(customer="ada", cents=1))
-        order = typed.receive(10_000).value()
+        order = typed.receive(60_000).value()
         assert_type(order, Order)
     retried = client.subscribe("orders", "later", pulsarx.ConsumerType.Shared, retry_enable=True)
     client.create_producer("orders").send(b"again")
@@ -102,7 +102,7 @@ def consume(client: pulsarx.Client) -> None:
     with client.subscribe(
         "orders", "all", initial_position=pulsarx.InitialPosition.Earliest
     ) as one:
-        one.acknowledge_cumulative(one.receive(10_000))
+        one.acknowledge_cumulative(one.receive(60_000))
 
 
 def read(client: pulsarx.Client) -> None:

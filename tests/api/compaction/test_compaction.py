@@ -376,7 +376,7 @@ def test_any_topic_reads_as_the_model_says(open_client: OpenClient, seed: int) -
         reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
         before = expected_of(sent, done)
         taken = chance.randrange(len(before) + 1)
-        readers.append((reader, before, [reader.read_next(5000) for _ in range(taken)]))
+        readers.append((reader, before, [reader.read_next(60_000) for _ in range(taken)]))
         # Before the first time nothing holds what nobody else does.
         if turn == 0 or chance.random() < 0.4:
             compacted(client)

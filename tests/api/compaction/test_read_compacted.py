@@ -394,7 +394,7 @@ def test_a_reader_goes_on_in_the_result_that_took_over_what_it_had_before_it(
     holder = client.subscribe("t", "s")
     publish(client, [(f"k{n}", b"%d" % n) for n in range(8)])
     reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
-    first = [reader.read_next(5000)]
+    first = [reader.read_next(60_000)]
     compacted(client)
     holder.acknowledge_many(holder.receive_many(100, 0))
     inspect(client).settle()
@@ -413,7 +413,7 @@ def test_removals_of_what_was_read_come_although_they_are_compacted_away_meanwhi
     if compacts_first:
         compacted(client)
     reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
-    first = [reader.read_next(5000) for _ in range(2)]
+    first = [reader.read_next(60_000) for _ in range(2)]
     assert data_of(first) == [b"1", b"1"]
     publish(client, [("a", b""), ("b", b"2"), ("b", b"3")])
     compacted(client)
@@ -443,7 +443,7 @@ def test_an_old_result_is_read_to_its_end(open_client: OpenClient) -> None:
     publish(client, [(f"k{n}", b"%d" % n) for n in range(5)])
     compacted(client)
     reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
-    first = [reader.read_next(5000)]
+    first = [reader.read_next(60_000)]
     publish(client, [(f"k{n}", b"") for n in range(4)] + [("k9", b"9")])
     compacted(client)
     client.admin.topics.truncate("t")
@@ -533,7 +533,7 @@ def test_a_client_beside_the_owner_reads_compacted(open_client: OpenClient) -> N
     beside = open_client(read_only=True)
     assert beside.admin.topics.compaction_status("t")["status"] == "NOT_RUN"
     reader = beside.create_reader("t", MessageId.earliest, is_read_compacted=True)
-    first = [reader.read_next(5000)]
+    first = [reader.read_next(60_000)]
     compacted(owner)
     assert beside.admin.topics.compaction_status("t")["status"] == "SUCCESS"
     with pytest.raises(errors.OperationNotSupported):

@@ -21,7 +21,7 @@ def test_asking_for_redelivery_after_close_does_nothing(
         client = pulsarx.Client("memory:redelivery")
         consumer = client.subscribe(topic, "s", kind)
         kept.create_producer("t").send(b"x", partition_key="k")
-        message = consumer.receive(5000)
+        message = consumer.receive(60_000)
         if closed_by == "its client":
             client.close()
         else:
@@ -30,7 +30,7 @@ def test_asking_for_redelivery_after_close_does_nothing(
         consumer.negative_acknowledge(message.message_id())
         consumer.redeliver_unacknowledged_messages()
         if closed_by != "unsubscribe":
-            again = kept.subscribe("t", "s", kind).receive(5000)
+            again = kept.subscribe("t", "s", kind).receive(60_000)
             assert (again.data(), again.redelivery_count()) == (b"x", 0)
         client.shutdown()
 

@@ -271,7 +271,7 @@ def test_chunks_that_were_published_and_not_read_yet_did_not_stop_coming(
         producer.send(b"2", partition_key="k")
     topic.chunk("a", 1, 2, b"a1", key="k")
     topic.chunk("b", 0, 2, b"b0", key="k")
-    taken = consumer.receive(5000)
+    taken = consumer.receive(60_000)
     assert taken.data() == b"1"
     for _ in range(3):
         topic.clock.advance(MINUTE_MS / 1000)
@@ -491,7 +491,7 @@ def test_a_message_that_comes_late_comes_although_reading_goes_back(
     """A refusal took it out of the hand, and it came no more until the consumer was closed."""
     consumer = topic.subscribe(max_pending_chunked_message=1, negative_ack_redelivery_delay_ms=1000)
     late_message(topic)
-    taken = [consumer.receive(5000) for _ in range(3)]
+    taken = [consumer.receive(60_000) for _ in range(3)]
     assert [each.data() for each in taken] == [b"1", b"2", b"b0b1"]
     if looks:
         assert consumer.has_message()
@@ -506,7 +506,7 @@ def test_what_was_received_before_a_late_message_is_redelivered_when_refused(
     """With the late one in hand, those behind it counted as not handed out: nothing came again."""
     consumer = topic.subscribe(max_pending_chunked_message=1, negative_ack_redelivery_delay_ms=1000)
     late_message(topic)
-    taken = [consumer.receive(5000) for _ in range(4)]
+    taken = [consumer.receive(60_000) for _ in range(4)]
     assert [each.data() for each in taken] == [b"1", b"2", b"b0b1", b"a0a1"]
     assert topic.client.admin.topics.stats("t")["subscriptions"]["s"]["unacked_messages"] == 4
     consumer.negative_acknowledge(taken[1])
@@ -527,7 +527,7 @@ def test_a_message_that_waits_for_room_is_none_that_was_delivered(topic: Topic) 
     consumer.redeliver_unacknowledged_messages()
     assert payloads(consumer) == [b"plain"]
     topic.chunk("b", 1, 2, b"b1")
-    late = [consumer.receive(5000) for _ in range(2)]
+    late = [consumer.receive(60_000) for _ in range(2)]
     assert [(each.data(), each.redelivery_count()) for each in late] == [
         (b"b0b1", 0), (b"a0a1", 0),
     ]  # fmt: skip

@@ -50,7 +50,7 @@ def test_an_id_with_its_topic_is_acknowledged_on_several(
 ) -> None:
     consumer, producer = of_several
     sent = producer.send_many([b"x"])[0] if batched else producer.send(b"x")
-    message = consumer.receive(10_000)
+    message = consumer.receive(60_000)
     consumer.acknowledge(KNOWN[way](message, sent))
     consumer.redeliver_unacknowledged_messages()
     with pytest.raises(errors.Timeout):
@@ -70,9 +70,9 @@ def test_an_id_without_its_topic_is_not_acknowledged_on_several(of_several: Any,
     ):
         with pytest.raises(errors.OperationNotSupported, match="needs the topic"):
             call(message_id)
-    assert consumer.receive(10_000).data() == b"x"
+    assert consumer.receive(60_000).data() == b"x"
     consumer.redeliver_unacknowledged_messages()
-    assert consumer.receive(10_000).data() == b"x"
+    assert consumer.receive(60_000).data() == b"x"
 
 
 def test_the_topic_is_no_part_of_what_an_id_is_equal_to(memory_client: pulsarx.Client) -> None:

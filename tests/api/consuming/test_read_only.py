@@ -81,7 +81,7 @@ def beside(owner: Owner, folder: Path) -> Iterator[pulsarx.Client]:
 
 
 def payload(reader: Any) -> bytes:
-    found: bytes = reader.read_next(10_000).data()
+    found: bytes = reader.read_next(60_000).data()
     return found
 
 
@@ -149,7 +149,7 @@ def test_a_reader_misses_nothing_of_a_ledger_sealed_before_its_first_read(
     owner.does("publish sealed 0 3")
     reader = beside.create_reader("sealed", MessageId.earliest)
     owner.does("publish sealed 3 40")
-    assert [reader.read_next(5000).data() for _ in range(40)] == numbers(40)
+    assert [reader.read_next(60_000).data() for _ in range(40)] == numbers(40)
 
 
 def test_topics_made_later_are_seen(owner: Owner, beside: pulsarx.Client) -> None:
@@ -282,12 +282,12 @@ def test_reading_needs_no_right_to_write(folder: Path) -> None:
     program = """
 import os, sys, pulsarx
 with pulsarx.Client(sys.argv[1], read_only=True) as client:  # while its modules can be read
-    client.create_reader("t", pulsarx.MessageId.earliest).read_next(5000).data()
+    client.create_reader("t", pulsarx.MessageId.earliest).read_next(60_000).data()
 os.setuid(65534)
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", pulsarx.MessageId.earliest)
     for _ in range(6):
-        print(reader.read_next(5000).data().decode(), flush=True)
+        print(reader.read_next(60_000).data().decode(), flush=True)
 """
     with Owner(folder) as owner:
         owner.does("publish t 0 3")

@@ -290,7 +290,7 @@ def test_without_the_right_to_write_waiting_reads_look_again(folder: Path) -> No
     program = """
 import os, sys, pulsarx
 with pulsarx.Client(sys.argv[1], read_only=True) as client:  # while its modules can be read
-    client.create_reader("t", pulsarx.MessageId.earliest).read_next(5000).data()
+    client.create_reader("t", pulsarx.MessageId.earliest).read_next(60_000).data()
 os.setuid(65534)
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", pulsarx.MessageId.earliest)

@@ -77,7 +77,7 @@ def test_a_reader_follows_while_ledgers_roll_over(open_client: OpenClient) -> No
     producer = client.create_producer("t")
     for payload in numbers(50):
         producer.send(payload)
-        assert reader.read_next(5000).data() == payload
+        assert reader.read_next(60_000).data() == payload
         assert not reader.has_message_available()
 
 
@@ -213,9 +213,9 @@ def test_latest_inclusive_is_the_last_message(
         if asked_by == "seek":
             reader.seek(latest)
         assert reader.has_message_available()
-        assert reader.read_next(5000).data() == b"4"
+        assert reader.read_next(60_000).data() == b"4"
         producer.send(b"5")
-        assert reader.read_next(5000).data() == b"5"
+        assert reader.read_next(60_000).data() == b"5"
         exclusive = memory_client.create_reader("t", latest)
         assert not exclusive.has_message_available()
-        assert empty.read_next(5000).data() == b"1"
+        assert empty.read_next(60_000).data() == b"1"

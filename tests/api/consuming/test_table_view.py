@@ -324,7 +324,7 @@ def test_a_view_holds_no_ledger_and_acknowledges_nothing(open_client: OpenClient
         producer.send(b"%d" % number, partition_key=f"k{number}")
     updates.wait_for(10)
     for number in range(10):
-        message = consumer.receive(1000)
+        message = consumer.receive(60_000)
         assert message.data() == b"%d" % number
         consumer.acknowledge(message)
     client.close()  # flushes what waits to be trimmed

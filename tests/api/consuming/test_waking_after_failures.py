@@ -103,7 +103,7 @@ def test_what_was_given_up_before_damage_goes_to_the_dead_letters_at_once(
     consumer = join(client, ConsumerType.Shared, negative_ack_redelivery_delay_ms=0)
     publish(client, 1)
     for _ in range(3):
-        consumer.negative_acknowledge(consumer.receive(1000))
+        consumer.negative_acknowledge(consumer.receive(60_000))
     consumer.close()
     policy = pulsarx.ConsumerDeadLetterPolicy(1, "letters")
     letters = client.subscribe("letters", "s")

@@ -195,6 +195,12 @@ def run_beside(folder: Path, before: Callable[[], object]) -> int:
         os._exit(status)
 
 
+def consumers(client: pulsarx.Client) -> list[Any]:
+    subscriptions = client.admin.topics.stats("in")["subscriptions"]
+    found: list[Any] = subscriptions[SUBSCRIPTION]["consumers"] if subscriptions else []
+    return found
+
+
 @pytest.mark.standard
 @pytest.mark.parametrize("name", STEPS)
 def test_a_kill_beside_the_owner(tmp_path: Path, name: str) -> None:
@@ -207,6 +213,7 @@ def test_a_kill_beside_the_owner(tmp_path: Path, name: str) -> None:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
             wait_until(lambda: not client.admin.transactions.get_transactions())
             wait_until(lambda: not client.admin.topics.stats(STATE)["publishers"])
+            wait_until(lambda: not consumers(client))
             check_whole(client)
         with FunctionRunner(
             client, exclaim, name="f", inputs=["in"], output="out",

@@ -150,7 +150,7 @@ def test_a_function_remembers_over_restarts(folder: Path) -> None:
                 producer = client.create_producer("in")
                 for word in words:
                     producer.send(word.encode())
-                    message = out.receive(30_000)
+                    message = out.receive(60_000)
                     out.acknowledge(message)
                     found.append(message.data())
                 assert runner.get_counter("two") == len(found) // 3

@@ -67,7 +67,7 @@ def test_the_state_is_there_when_the_output_is(client: pulsarx.Client) -> None:
     with runner_of(client, count) as runner:
         filled(client, 20, "in")
         for number in range(20):
-            seen = int(out.receive(30_000).data().split()[1])
+            seen = int(out.receive(60_000).data().split()[1])
             assert (runner.get_counter("seen") or 0) >= seen == number + 1
             assert audit.receive(0).data() == b"%d" % number
 
@@ -243,7 +243,7 @@ def test_callbacks_come_when_it_counts(client: pulsarx.Client) -> None:
     ((result, message_id, seen),) = told
     assert (result, seen) == (Result.Ok, [b"0"])
     reader = client.create_reader("audit", MessageId.earliest)
-    assert reader.read_next(1000).message_id() == message_id
+    assert reader.read_next(60_000).message_id() == message_id
     assert runner.stats()["systemExceptionsTotal"] == 1
 
 
@@ -281,7 +281,7 @@ def test_what_no_transaction_takes_comes_when_it_counts(client: pulsarx.Client) 
     runner = runner_of(client, tells, inputs=[name + "in"]).start()
     producer = client.create_producer(name + "in")
     producer.send(b"0")
-    assert passing.receive(30_000).data() == b"0"
+    assert passing.receive(60_000).data() == b"0"
     assert whole_topic(client, "out") == [b"0"]
     producer.send(b"1")
     assert runner.wait(WAIT_S)
@@ -311,10 +311,10 @@ def test_a_slow_function_does_not_hold_back_what_was_done(client: pulsarx.Client
     out = client.subscribe("out", "check")
     with runner_of(client, slow):
         filled(client, 2, "in")
-        assert out.receive(30_000).data() == b"0"
+        assert out.receive(60_000).data() == b"0"
         assert client.admin.transactions.get_transactions() == []
         release.set()
-        assert out.receive(30_000).data() == b"1"
+        assert out.receive(60_000).data() == b"1"
 
 
 def test_what_is_not_committed_is_bounded(
@@ -353,9 +353,9 @@ def test_a_disk_that_fails_ends_the_function(folder: Any) -> None:
         runner = runner_of(client, count).start()
         producer = client.create_producer("in")
         producer.send(b"0")
-        out.acknowledge(out.receive(30_000))
+        out.acknowledge(out.receive(60_000))
         producer.send(b"1")
-        assert out.receive(30_000).data() == b"1 2"
+        assert out.receive(60_000).data() == b"1 2"
         plan.fail("flush", sticky=True)
         with pytest.raises(errors.StorageError):
             producer.send(b"2")

@@ -255,8 +255,8 @@ def test_on_real_time_a_message_is_given_up_too(memory_client: pulsarx.Client):
     dead = memory_client.subscribe("t-s-DLQ", "dead")
     publish(memory_client, b"one")
     for _ in range(2):
-        consumer.negative_acknowledge(consumer.receive(10_000))
-    assert dead.receive(10_000).data() == b"one"
+        consumer.negative_acknowledge(consumer.receive(60_000))
+    assert dead.receive(60_000).data() == b"one"
     consumer.close()
 
 
@@ -306,7 +306,7 @@ def test_nothing_is_lost_while_consumers_come_and_go(memory_client: pulsarx.Clie
         thread.start()
     try:
         while len(found) < count:
-            found.add(dead.receive(20_000).data())
+            found.add(dead.receive(60_000).data())
     finally:
         complete.set()
         for thread in threads:

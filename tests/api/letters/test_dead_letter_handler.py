@@ -285,7 +285,7 @@ def test_with_an_initial_subscription_they_stay_until_it_acknowledged_them(
     desk = Desk(client, ConsumerDeadLetterPolicy(1, initial_subscription_name="keeper"))
     contents = dead_letters(client, desk, 23)
     keeper = client.subscribe("t-s-DLQ", "keeper")
-    messages = [keeper.receive(1000) for _ in contents]
+    messages = [keeper.receive(60_000) for _ in contents]
     assert [message.data() for message in messages] == contents
     keeper.acknowledge_cumulative(messages[-1])
     keeper.close()

@@ -220,7 +220,7 @@ def test_letter_topics_have_no_partitions_where_other_new_topics_have():
         consumer = subscribe(client, 1)
         publish(client, b"one")
         for _ in range(2):
-            consumer.reconsume_later(consumer.receive(10_000), 0)
+            consumer.reconsume_later(consumer.receive(60_000), 0)
         assert len(client.get_topic_partitions("t")) == 2
         assert client.get_topic_partitions("t-s-RETRY") == [FULL + "t-s-RETRY"]
         assert whole_topic(client, "t-s-DLQ") == [b"one"]
@@ -251,7 +251,7 @@ def test_a_listener_may_ask_for_later(memory_client: pulsarx.Client):
     consumer = subscribe(memory_client, 2, message_listener=listen)
     dead = memory_client.subscribe("t-s-DLQ", "dead")
     publish(memory_client, b"one")
-    assert dead.receive(20_000).data() == b"one"
+    assert dead.receive(60_000).data() == b"one"
     assert [came.get(timeout=60) for _ in range(3)] == [None, "1", "2"]
     consumer.close()
 

@@ -84,16 +84,16 @@ def test_the_next_ledger_of_a_reader_that_goes_on_is_fetched_ahead(
     gate.open.set()
     with store.open(manual_clock) as client:
         reader = client.create_reader("t", MessageId.earliest)
-        got = [reader.read_next(30_000).data() for _ in range(10)]
+        got = [reader.read_next(60_000).data() for _ in range(10)]
         fetched_ledgers.settle()
         assert len(gate.asked) == 1  # it may have been all that is wanted
-        got.append(reader.read_next(30_000).data())
+        got.append(reader.read_next(60_000).data())
         fetched_ledgers.settle()
         assert len(gate.asked) == 3
-        got += [reader.read_next(30_000).data() for _ in range(10)]
+        got += [reader.read_next(60_000).data() for _ in range(10)]
         fetched_ledgers.settle()
         assert len(gate.asked) == 4
-        got += [reader.read_next(30_000).data() for _ in range(len(VALUES) - 21)]
+        got += [reader.read_next(60_000).data() for _ in range(len(VALUES) - 21)]
         assert got == VALUES
         assert len(gate.asked) == len(set(gate.asked)) == 7
 
@@ -108,7 +108,7 @@ def test_a_consumer_of_a_shared_subscription_has_it_fetched_ahead_too(
             initial_position=pulsarx.InitialPosition.Earliest,
         )  # fmt: skip
         for _ in range(12):
-            consumer.acknowledge(consumer.receive(30_000))
+            consumer.acknowledge(consumer.receive(60_000))
         fetched_ledgers.settle()
         assert len(gate.asked) == 3
 
@@ -150,7 +150,7 @@ def test_a_failure_reaches_all_who_wait_and_the_next_call_tries_again(
             each.join()
         assert len({id(each) for each in failures}) == 2
         gate.failure = None
-        assert [each.read_next(30_000).data() for each in readers] == VALUES[10:11] * 2
+        assert [each.read_next(60_000).data() for each in readers] == VALUES[10:11] * 2
 
 
 def test_what_could_not_be_fetched_ahead_is_fetched_by_its_reader(
@@ -159,7 +159,7 @@ def test_what_could_not_be_fetched_ahead_is_fetched_by_its_reader(
     gate.open.set()
     with store.open(manual_clock) as client:
         reader = client.create_reader("t", MessageId.earliest)
-        got = [reader.read_next(30_000).data() for _ in range(10)]
+        got = [reader.read_next(60_000).data() for _ in range(10)]
         gate.open.clear()
         gate.reached.clear()
         (thread,) = in_threads(lambda: got.append(reader.read_next(30_000).data()))
@@ -174,7 +174,7 @@ def test_what_could_not_be_fetched_ahead_is_fetched_by_its_reader(
         thread.join()
         fetched_ledgers.settle()
         StoredObject.read_into = read_into  # type: ignore[method-assign]
-        got += [reader.read_next(30_000).data() for _ in range(len(VALUES) - 11)]
+        got += [reader.read_next(60_000).data() for _ in range(len(VALUES) - 11)]
         assert got == VALUES
     assert "no route" not in caplog.text
 
@@ -227,7 +227,7 @@ def first_ten(
     consumer = client.subscribe(
         "t", "s", kind, initial_position=pulsarx.InitialPosition.Earliest, **more
     )
-    return consumer, [consumer.receive(30_000) for _ in range(10)]
+    return consumer, [consumer.receive(60_000) for _ in range(10)]
 
 
 @pytest.mark.parametrize("kind", [pulsarx.ConsumerType.Shared, pulsarx.ConsumerType.KeyShared])
@@ -279,7 +279,7 @@ def test_ctrl_c_ends_the_wait_for_a_ledger_that_is_fetched(
         thread.join()
         assert not gate.open.is_set()
         gate.open.set()
-        got += [consumer.receive(30_000) for _ in range(len(VALUES) - 10)]
+        got += [consumer.receive(60_000) for _ in range(len(VALUES) - 10)]
         assert [each.data() for each in got] == VALUES
 
 
@@ -322,7 +322,7 @@ def test_statistics_fetch_no_ledger_for_a_consumer_with_room(
         client.subscribe("t", "s", pulsarx.ConsumerType.Shared).close()
         fetched_ledgers.settle()
         assert len(gate.asked) == 1
-        got += [consumer.receive(30_000) for _ in range(len(VALUES) - 10)]
+        got += [consumer.receive(60_000) for _ in range(len(VALUES) - 10)]
         assert [each.data() for each in got] == VALUES
 
 
@@ -333,7 +333,7 @@ def test_beside_the_owner_a_store_that_fails_is_asked_once_a_call(
     gate.open.set()
     with pulsarx.Client(store.folder, read_only=True) as client:
         reader = client.create_reader("t", MessageId.earliest)
-        got = [reader.read_next(30_000).data() for _ in range(10)]
+        got = [reader.read_next(60_000).data() for _ in range(10)]
         gate.asked.clear()
         gate.failure = errors.StorageError(detail="read s3://bucket/x: no route to host")
         with pytest.raises(errors.StorageError, match="no route to host"):
@@ -344,7 +344,7 @@ def test_beside_the_owner_a_store_that_fails_is_asked_once_a_call(
             client.create_reader("t", MessageId.latest).seek(reader_id(client))
         assert len(gate.asked) == 1
         gate.failure = None
-        got += [reader.read_next(30_000).data() for _ in range(len(VALUES) - 10)]
+        got += [reader.read_next(60_000).data() for _ in range(len(VALUES) - 10)]
         assert got == VALUES
 
 

@@ -213,7 +213,7 @@ def test_objects_stay_while_the_store_still_names_them(
         offloaded(client, manual_clock)
         consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
         for _ in range(20):
-            last = consumer.receive(30_000)
+            last = consumer.receive(60_000)
         consumer.acknowledge_cumulative(last)
         inspect(client).settle()
         with monkeypatch.context() as patch:
@@ -556,7 +556,7 @@ def test_a_store_that_is_not_used_any_more_tells_what_is_there(
         client.admin.topics.delete("u", force=True)
         consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
         for _ in range(len(SENT)):
-            last = consumer.receive(30_000)
+            last = consumer.receive(60_000)
         consumer.acknowledge_cumulative(last)
         inspect(client).settle()
         manual_clock.advance(LOOK_SECONDS)
@@ -623,7 +623,7 @@ def test_two_names_of_a_store_are_one_place(
         offloaded(client, manual_clock)
         consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
         for _ in range(len(SENT)):
-            last = consumer.receive(30_000)
+            last = consumer.receive(60_000)
         consumer.acknowledge_cumulative(last)
         inspect(client).settle()
         manual_clock.advance(LOOK_SECONDS)

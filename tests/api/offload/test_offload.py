@@ -71,18 +71,18 @@ def test_consumers_of_every_type_read_the_store(
             "t", "s", kind, initial_position=InitialPosition.Earliest, receiver_queue_size=5
         )
         publish(client)
-        got = [consumer.receive(30_000) for _ in range(12)]
+        got = [consumer.receive(60_000) for _ in range(12)]
         for message in got[:6]:
             consumer.acknowledge(message)
         consumer.close()
         offloaded(client, manual_clock)
         assert store.files(client) == 0
         consumer = client.subscribe("t", "s", kind)
-        rest = [consumer.receive(30_000) for _ in range(COUNT - 6)]
+        rest = [consumer.receive(60_000) for _ in range(COUNT - 6)]
         assert [each.data() for each in rest] == SENT[6:]
         consumer.acknowledge(rest[5].message_id())
         consumer.seek(got[3].message_id())
-        assert consumer.receive(30_000).data() in SENT[3:]
+        assert consumer.receive(60_000).data() in SENT[3:]
 
 
 def test_ids_and_times_are_found_in_the_store(store: Store, manual_clock: ManualClock) -> None:
@@ -96,10 +96,10 @@ def test_ids_and_times_are_found_in_the_store(store: Store, manual_clock: Manual
         producer.close()
         offloaded(client, manual_clock)
         with_id = client.create_reader("t", ids[7])
-        assert with_id.read_next(30_000).data() == SENT[8]
+        assert with_id.read_next(60_000).data() == SENT[8]
         by_time = client.create_reader("t", MessageId.earliest)
         by_time.seek(middle)
-        assert by_time.read_next(30_000).data() == SENT[COUNT - 21]
+        assert by_time.read_next(60_000).data() == SENT[COUNT - 21]
 
 
 @pytest.mark.standard
@@ -141,7 +141,7 @@ def test_objects_go_with_their_ledgers(store: Store, manual_clock: ManualClock) 
         offloaded(client, manual_clock, "kept")
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
         for _ in range(20):
-            last = consumer.receive(30_000)
+            last = consumer.receive(60_000)
         consumer.acknowledge_cumulative(last)
         inspect(client).settle()
         manual_clock.advance(LOOK_SECONDS)
@@ -268,7 +268,7 @@ def test_partitions_are_offloaded(store: Store, manual_clock: ManualClock) -> No
         offloaded(client, manual_clock, "p")
         assert len(store.objects()) == 6
         consumer = client.subscribe("p", "s", initial_position=InitialPosition.Earliest)
-        assert sorted(consumer.receive(30_000).data() for _ in range(2 * COUNT)) == sorted(2 * SENT)
+        assert sorted(consumer.receive(60_000).data() for _ in range(2 * COUNT)) == sorted(2 * SENT)
 
 
 # Policies -----------------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ def test_statistics_fetch_nothing(
             producer.send_async(b"%d" % number, None)
         producer.close()
         for _ in range(50):
-            message = consumer.receive(30_000)
+            message = consumer.receive(60_000)
         consumer.acknowledge_cumulative(message)
         consumer.close()
         now = client.admin.topics.stats("t")["subscriptions"]["s"]
@@ -422,7 +422,7 @@ def test_acknowledging_by_id_fetches_no_ledger_again(
         consumer = client.subscribe(
             "t", "s", ConsumerType.Shared, initial_position=InitialPosition.Earliest
         )
-        ids = [consumer.receive(30_000).message_id() for _ in range(COUNT)]
+        ids = [consumer.receive(60_000).message_id() for _ in range(COUNT)]
         assert fetched.calls == 3
         for each in ids:
             consumer.acknowledge(each)

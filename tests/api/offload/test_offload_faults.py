@@ -144,7 +144,7 @@ def test_an_object_that_is_gone_is_told_and_passed(store: Store, manual_clock: M
         data = gone.read_bytes()
         gone.unlink()
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(10)]
+        got = [consumer.receive(60_000).data() for _ in range(10)]
         with pytest.raises(errors.CorruptDataError, match=gone.name) as told:
             consumer.receive(30_000)
         assert "10 messages" in str(told.value)
@@ -167,7 +167,7 @@ def test_an_object_that_was_cut_off_is_damage_of_what_is_missing(
         frame_size = (client.admin.topics.stats("t")["ledgers"][1]["size"] - 4096) // 10
         os.truncate(cut, 4096 + 4 * frame_size)
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(14)]
+        got = [consumer.receive(60_000).data() for _ in range(14)]
         with pytest.raises(errors.CorruptDataError, match="6 messages are missing"):
             consumer.receive(30_000)
         got += [consumer.receive(30_000).data() for _ in range(15)]
@@ -189,7 +189,7 @@ def test_an_object_that_is_gone_from_a_store_of_fsspec_is_told_and_passed(
         offloads = inspect(client).catalogue.state.offloads
         StoredObject([each.location for each in offloads.values()][1]).remove()
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(10)]
+        got = [consumer.receive(60_000).data() for _ in range(10)]
         with pytest.raises(errors.CorruptDataError, match="10 messages are missing"):
             consumer.receive(30_000)
         got += [consumer.receive(30_000).data() for _ in range(15)]
@@ -208,7 +208,7 @@ def test_a_local_disk_without_room_for_what_is_fetched_is_told_as_that(
         publish(client)
         offloaded(client, manual_clock)
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(10)]
+        got = [consumer.receive(60_000).data() for _ in range(10)]
         with monkeypatch.context() as patched:
             patched.setattr(os, "pwrite", full)
             with pytest.raises(errors.StorageFullError, match="on the local disk: No space left"):
@@ -228,7 +228,7 @@ def test_a_store_out_of_reach_is_an_error_and_nothing_is_skipped(
         offloaded(client, manual_clock)
         ledger_id = client.admin.topics.stats("t")["ledgers"][1]["ledger_id"]
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(10)]
+        got = [consumer.receive(60_000).data() for _ in range(10)]
         with monkeypatch.context() as patched:
             patched.setattr(StoredObject, "read_into", refuse)
             for _ in range(3):
@@ -248,14 +248,14 @@ def test_a_store_that_is_not_mounted_is_no_damage(store: Store, manual_clock: Ma
         publish(client)
         offloaded(client, manual_clock)
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(10)]
+        got = [consumer.receive(60_000).data() for _ in range(10)]
         aside = store.place.rename(store.place.with_name("unmounted"))
         for _ in range(2):
             with pytest.raises(errors.StorageError) as told:
                 consumer.receive(30_000)
             assert not isinstance(told.value, errors.CorruptDataError)
         aside.rename(store.place)
-        got += [consumer.receive(30_000).data() for _ in range(len(SENT) - 10)]
+        got += [consumer.receive(60_000).data() for _ in range(len(SENT) - 10)]
         assert got == SENT
 
 
@@ -440,7 +440,7 @@ def test_a_file_that_goes_to_the_store_while_its_ledger_is_trimmed_is_no_missing
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
         publish(client)
         offload(client)
-        got = [consumer.receive(30_000) for _ in SENT]
+        got = [consumer.receive(60_000) for _ in SENT]
         monkeypatch.setattr(managed_ledger, "look_at", released)
         consumer.acknowledge_cumulative(got[-1])
         inspect(client).settle()
@@ -553,7 +553,7 @@ def test_what_a_library_below_fsspec_raises_is_an_error_of_storage(
         publish(client)
         offloaded(client, manual_clock)
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        got = [consumer.receive(30_000).data() for _ in range(10)]
+        got = [consumer.receive(60_000).data() for _ in range(10)]
         Refusing.refuses = True
         with pytest.raises(errors.StorageError, match="NoCredentials: unable to locate"):
             consumer.receive(30_000)

@@ -38,7 +38,7 @@ def filled(client: pulsarx.Client, *subscriptions: str, count: int = 20) -> Any:
 def take(client: pulsarx.Client, count: int, name: str = "s") -> None:
     consumer = client.subscribe("t", name, ConsumerType.Shared)
     for _ in range(count):
-        consumer.acknowledge(consumer.receive(1000))
+        consumer.acknowledge(consumer.receive(60_000))
     consumer.close()
 
 
@@ -217,7 +217,7 @@ except pulsarx.InterruptedByKeyboard:
 client.admin.topics.remove_backlog_quota("t")
 producer.send(b"in time")
 consumer = client.subscribe("t", "s")
-print(len(consumer.receive(1000).data()), consumer.receive(1000).data().decode())
+print(len(consumer.receive(60_000).data()), consumer.receive(60_000).data().decode())
 client.close()
 """
     helpers = Path(str(sleeping_thread.__file__)).parent
@@ -612,7 +612,7 @@ def test_letters_do_not_wait_for_room(manual_clock: pulsarx.ManualClock) -> None
         def give_up() -> None:
             producer.send(KIB * 20)
             for _ in range(2):
-                consumer.negative_acknowledge(consumer.receive(1000))
+                consumer.negative_acknowledge(consumer.receive(60_000))
                 manual_clock.advance(1)
 
         give_up()
@@ -637,7 +637,7 @@ def test_the_size_of_a_backlog_is_counted_from_a_message(open_client: OpenClient
     client = open_client(broker_options=BrokerOptions(managed_ledger_max_entries_per_ledger=4))
     filled(client, "s", count=10)
     consumer = client.subscribe("t", "s", ConsumerType.Shared)
-    ids = [consumer.receive(1000).message_id() for _ in range(10)]
+    ids = [consumer.receive(60_000).message_id() for _ in range(10)]
     sizes = [client.admin.topics.get_backlog_size("t", each) for each in ids]
     assert sizes == sorted(sizes, reverse=True)
     assert 10_000 < sizes[0] < 12_000

@@ -64,7 +64,7 @@ def test_what_waits_in_a_receiver_queue_expires_there(
         producer = client.create_producer("t")
         for payload in numbers(5):
             producer.send(payload, partition_key="k")
-        assert consumer.receive(1000).data() == b"0"  # the others are in the queue now
+        assert consumer.receive(60_000).data() == b"0"  # the others are in the queue now
         manual_clock.advance(61)
         producer.send(b"young", partition_key="k")
         assert payloads(consumer) == [b"young"]
@@ -79,7 +79,7 @@ def test_a_batch_expires_as_a_whole_also_half_received(
         consumer = client.subscribe("t", "s", type)
         client.admin.topics.set_message_ttl("t", 60)
         client.create_producer("t").send_many(numbers(10), keys=["k"] * 10)
-        received = [consumer.receive(1000) for _ in range(4)]
+        received = [consumer.receive(60_000) for _ in range(4)]
         manual_clock.advance(61)
         assert drain(consumer) == []
         assert (stats(client)["msg_backlog"], total_expired(client)) == (0, 10)
@@ -97,7 +97,7 @@ def test_there_is_no_message_where_all_are_too_old(
         consumer = client.subscribe("t", "s", type)
         client.admin.topics.set_message_ttl("t", 60)
         client.create_producer("t").send_many(numbers(10), keys=["k"] * 10)
-        assert consumer.receive(1000).data() == b"0"
+        assert consumer.receive(60_000).data() == b"0"
         assert consumer.has_message()
         manual_clock.advance(61)
         assert not consumer.has_message()
@@ -112,7 +112,7 @@ def test_a_ttl_takes_effect_at_once_for_open_consumers(manual_clock: pulsarx.Man
         alone = client.subscribe("t", "alone")
         producer = client.create_producer("t")
         producer.send_many(numbers(6))
-        assert (shared.receive(1000).data(), alone.receive(1000).data()) == (b"0", b"0")
+        assert (shared.receive(60_000).data(), alone.receive(60_000).data()) == (b"0", b"0")
         manual_clock.advance(10)
         client.admin.namespaces.set_message_ttl(NAMESPACE, 5)
         assert (drain(shared), drain(alone)) == ([], [])
@@ -133,7 +133,7 @@ def test_the_check_acknowledges_on_every_subscription_connected_or_not(
         inspect(client).settle()  # a topic that was opened is looked at once, in the background
         for payload in numbers(3):
             producer.send(payload)
-        assert connected.receive(1000).data() == b"0"
+        assert connected.receive(60_000).data() == b"0"
         manual_clock.advance(299)
         assert stats(client, "away")["msg_backlog"] == 3
         producer.send(b"young")
@@ -194,9 +194,9 @@ def test_redelivered_messages_expire(manual_clock: pulsarx.ManualClock) -> None:
                 unacked_messages_timeout_ms=10_000,
             )  # fmt: skip
             client.create_producer("t").send(b"m")
-            consumer.negative_acknowledge(consumer.receive(1000))
+            consumer.negative_acknowledge(consumer.receive(60_000))
             manual_clock.advance(50)
-            again = consumer.receive(1000)
+            again = consumer.receive(60_000)
             assert again.redelivery_count() == 1
             manual_clock.advance(30)  # its acknowledgement is overdue, but it is too old
             assert drain(consumer) == []
@@ -443,7 +443,7 @@ def test_non_durable_subscriptions_expire_and_readers_do_not(
         client.create_producer("t").send(b"m")
         manual_clock.advance(61)
         assert drain(consumer) == []
-        assert reader.read_next(1000).data() == b"m"
+        assert reader.read_next(60_000).data() == b"m"
 
 
 def test_expire_messages_counts_what_it_expires(manual_clock: pulsarx.ManualClock) -> None:
@@ -453,7 +453,7 @@ def test_expire_messages_counts_what_it_expires(manual_clock: pulsarx.ManualCloc
         for payload in numbers(5):
             producer.send(payload)
             manual_clock.advance(10)
-        messages = [consumer.receive(1000) for _ in range(3)]
+        messages = [consumer.receive(60_000) for _ in range(3)]
         consumer.acknowledge(messages[1])
         client.admin.topics.expire_messages("t", "s", 25)
         assert total_expired(client) == 2  # one of the three was acknowledged before

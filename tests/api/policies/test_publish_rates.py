@@ -477,7 +477,7 @@ for send in (lambda: producer.send(b"late"), lambda: producer.send_many([b"late"
         print("interrupted")
 client.admin.topics.remove_publish_rate("t")
 producer.send(b"in time")
-print(len(consumer.receive(1000).data()), consumer.receive(1000).data().decode())
+print(len(consumer.receive(60_000).data()), consumer.receive(60_000).data().decode())
 client.close()
 """
     helpers = Path(str(sleeping_thread.__file__)).parent

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from child_process import ChildProcess, run_program
 from sleeping_thread import until_asleep
+from support.waiting import wait_until
 from topic_reading import OpenClient, Told, batched, whole_topic
 
 import pulsarx
@@ -26,6 +27,7 @@ Exclusive = ProducerAccessMode.Exclusive
 Wait = ProducerAccessMode.WaitForExclusive
 Fencing = ProducerAccessMode.ExclusiveWithFencing
 PATIENCE_SECONDS = 60
+STEPS = Path(__file__).parents[1]
 
 
 class Waiter:
@@ -34,6 +36,9 @@ class Waiter:
     def __init__(self, client: pulsarx.Client, name: str = "w", topic: str = "t") -> None:
         self.producer: Any = None
         self.failure: Exception | None = None
+        self._client = client
+        # Each partition has a queue of its own.
+        self._ahead = inspect(client).waiting_producers("t") if topic == "t" else None
         self._work = lambda: client.create_producer(topic, name, access_mode=Wait)
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -45,9 +50,15 @@ class Waiter:
             self.failure = error
 
     def asleep(self) -> Waiter:
+        if self._ahead is not None:
+            wait_until(lambda: not self.thread.is_alive() or self._waits())
+            self._ahead = None
         until_asleep(self.thread)
         assert self.thread.is_alive(), self.failure
         return self
+
+    def _waits(self) -> bool:
+        return inspect(self._client).waiting_producers("t") > (self._ahead or 0)
 
     def ended(self) -> Any:
         """The producer; raises what it failed with."""
@@ -238,10 +249,10 @@ def test_closed_and_fenced_ones_are_not_kept(memory_client: pulsarx.Client) -> N
 
 
 def test_the_operation_timeout_does_not_end_the_waiting(folder: Path) -> None:
-    with pulsarx.Client(folder, operation_timeout_seconds=1) as client:
+    with pulsarx.Client(folder, operation_timeout_seconds=3) as client:
         producer = client.create_producer("t")
         waiter = Waiter(client).asleep()
-        waiter.thread.join(1.5)
+        waiter.thread.join(4)
         waiter.asleep()
         producer.close()
         waiter.ended()
@@ -265,7 +276,12 @@ import os, signal, sys, threading, time, pulsarx
 client = pulsarx.Client(sys.argv[1], durability="os")
 mode = pulsarx.ProducerAccessMode
 there = client.create_producer("t")
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+sys.path.append(sys.argv[2])
+from sleeping_thread import until_asleep
+def strike():
+    until_asleep(threading.main_thread())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=strike).start()
 try:
     client.create_producer("t", access_mode=mode.WaitForExclusive)
 except pulsarx.InterruptedByKeyboard as error:
@@ -276,7 +292,7 @@ there.close()
 client.create_producer("t", access_mode=mode.Exclusive).close()
 client.close()
 """
-    assert run_program(program, folder) == ["interrupted"]
+    assert run_program(program, folder, STEPS) == ["interrupted"]
 
 
 @pytest.mark.border(left_out="codes of errors")
@@ -546,8 +562,15 @@ def fork(number, frame):
         children.append(child)
 signal.signal(signal.SIGUSR1, fork)
 parent = os.getpid()
-threading.Timer(0.3, lambda: os.kill(parent, signal.SIGUSR1)).start()
-threading.Timer(0.6, there.close).start()
+sys.path.append(sys.argv[2])
+from sleeping_thread import until_asleep
+def strike():
+    until_asleep(threading.main_thread())
+    os.kill(parent, signal.SIGUSR1)
+    while not children:
+        os.sched_yield()
+    there.close()
+threading.Thread(target=strike).start()
 try:
     producer = client.create_producer(
         "t", access_mode=pulsarx.ProducerAccessMode.WaitForExclusive
@@ -560,7 +583,7 @@ print(os.waitstatus_to_exitcode(status))
 producer.send(b"x")
 client.close()
 """
-    assert run_program(program, folder) == ["7"]
+    assert run_program(program, folder, STEPS) == ["7"]
 
 
 # Partitions --------------------------------------------------------------------------------------

@@ -482,13 +482,13 @@ sys.stdin.read()
         client.create_producer("t").send(b"later")
         with pytest.raises(errors.CorruptDataError, match="1 message is missing"):
             consumer.receive(0)
-        assert consumer.receive(5000).data() == b"later"
+        assert consumer.receive(60_000).data() == b"later"
 
 
 WAITING_FOR_SPACE = """
 import signal, sys, threading, pulsarx
 from pulsarx.testing.faults import fault_plan
-signal.alarm(30)  # ends the process also where its interpreter is held up
+signal.alarm(60)  # ends the process also where its interpreter is held up
 client = pulsarx.Client(sys.argv[1], durability="os")
 producer = client.create_producer("t", batching_enabled=False)
 sent = [producer.send(b"makes the ledger")]

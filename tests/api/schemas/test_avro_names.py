@@ -27,7 +27,7 @@ def read(client: pulsarx.Client, written: Any, value: Any, wanted: Any) -> Any:
     with client.create_producer("t", schema=written) as producer:
         producer.send(value)
     consumer = client.subscribe("t", "s", initial_position=EARLIEST, schema=wanted)
-    return consumer.receive(1000).value()
+    return consumer.receive(60_000).value()
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_kill_around_registrations_leaves_every_message_readable(
         reader = client.create_reader("t", pulsarx.MessageId.earliest, schema=AutoConsumeSchema())
         found = []
         while reader.has_message_available():
-            message = reader.read_next(5000)
+            message = reader.read_next(60_000)
             version = int.from_bytes(message.schema_version().encode("latin-1"), "big")
             assert len(message.value()) == version + 1
             found.append(message.value()[f"f{version}"])
@@ -93,7 +93,7 @@ def test_a_disk_that_refuses_a_registration_leaves_nothing_half_made(
         consumer = client.subscribe(
             "t", "s", schema=StringSchema(), initial_position=InitialPosition.Earliest
         )
-        assert consumer.receive(5000).value() == "x"
+        assert consumer.receive(60_000).value() == "x"
         assert len(client.admin.schemas.get_all_schemas("t")) == 1
 
 

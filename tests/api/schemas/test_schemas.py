@@ -61,7 +61,7 @@ def version(number: int) -> str:
 
 
 def receive_all(consumer: Any, count: int) -> list[Any]:
-    return [consumer.receive(5000) for _ in range(count)]
+    return [consumer.receive(60_000) for _ in range(count)]
 
 
 # Versions -----------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_every_message_of_a_consumer_is_resolved_from_its_writers_version(
     reader = client.create_reader(
         "t", pulsarx.MessageId.earliest, schema=AvroSchema(None, {**New.schema(), "name": "One"})
     )
-    assert [reader.read_next(5000).value() for _ in range(2)] == [
+    assert [reader.read_next(60_000).value() for _ in range(2)] == [
         {"a": "x", "b": 5},
         {"a": "y", "b": 6},
     ]
@@ -167,14 +167,14 @@ def test_none_is_empty_where_a_value_can_be(
     producer = client.create_producer("t", schema=schema, batching_enabled=True)
     consumer = client.subscribe("t", "s", schema=schema, initial_position=EARLIEST)
     producer.send(None)
-    message = consumer.receive(5000)
+    message = consumer.receive(60_000)
     assert message.value() == value and message.has_null_value()
 
 
 def test_wrong_bytes_raise_at_value_and_not_at_receive(client: pulsarx.Client) -> None:
     consumer = client.subscribe("t", "s", schema=AvroSchema(Old), initial_position=EARLIEST)
     client.create_producer("t").send(b"\xff")
-    message = consumer.receive(5000)
+    message = consumer.receive(60_000)
     for _ in range(2):
         with pytest.raises(ValueError, match="decode 1 bytes of Avro as Old"):
             message.value()
@@ -189,7 +189,7 @@ def test_a_schema_with_decode_message_is_given_the_message(client: pulsarx.Clien
 
     client.create_producer("t").send(b"x", partition_key="k")
     consumer = client.subscribe("t", "s", schema=Keyed(), initial_position=EARLIEST)
-    assert consumer.receive(5000).value() == ("k", b"x")
+    assert consumer.receive(60_000).value() == ("k", b"x")
 
 
 def test_pairs_and_numbers_travel(client: pulsarx.Client) -> None:
@@ -198,7 +198,7 @@ def test_pairs_and_numbers_travel(client: pulsarx.Client) -> None:
         consumer = client.subscribe(topic, "s", schema=schema, initial_position=EARLIEST)
         auto = client.subscribe(topic, "a", schema=AutoConsumeSchema(), initial_position=EARLIEST)
         client.create_producer(topic, schema=schema).send(value)
-        assert consumer.receive(5000).value() == auto.receive(5000).value() == value
+        assert consumer.receive(60_000).value() == auto.receive(60_000).value() == value
 
 
 # Several schemas of one producer ------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_it_does_once_the_topic_has_been_given_one(client: pulsarx.Client) -> No
     sender.send(b"x")
     client.admin.schemas.create_schema("t", StringSchema().schema_info())
     consumer = client.subscribe("t", "s", schema=StringSchema(), initial_position=EARLIEST)
-    assert consumer.receive(5000).value() == "x"
+    assert consumer.receive(60_000).value() == "x"
 
 
 def test_consumers_that_left_and_those_that_read_any_do_not_count(client: pulsarx.Client) -> None:
@@ -343,7 +343,7 @@ def test_bytes_are_welcome_on_a_topic_with_a_schema(client: pulsarx.Client) -> N
     client.create_producer("t", schema=AvroSchema(Old))
     consumer = client.subscribe("t", "s", initial_position=EARLIEST)
     client.create_producer("t").send(b"x")
-    assert consumer.receive(5000).value() == b"x"
+    assert consumer.receive(60_000).value() == b"x"
 
 
 def test_a_producer_cannot_read(client: pulsarx.Client) -> None:
@@ -428,9 +428,9 @@ def test_a_read_only_client_reads_values_of_versions_that_come(tmp_path: Path) -
         reader = watcher.create_reader(
             "t", pulsarx.MessageId.earliest, schema=AutoConsumeSchema()
         )  # fmt: skip
-        assert reader.read_next(5000).value() == {"a": "x"}
+        assert reader.read_next(60_000).value() == {"a": "x"}
         client.create_producer("t", schema=of_one_name(New)).send({"a": "y", "b": 1})
-        assert reader.read_next(5000).value() == {"a": "y", "b": 1}
+        assert reader.read_next(60_000).value() == {"a": "y", "b": 1}
         with pytest.raises(errors.IncompatibleSchema):
             watcher.create_reader("t", pulsarx.MessageId.earliest, schema=StringSchema())
         client.create_producer("idle").close()
@@ -538,10 +538,10 @@ def test_letters_carry_the_schema_of_what_they_copy(client: pulsarx.Client) -> N
         retry_enable=True,
     )
     for _ in range(6):
-        message = consumer.receive(10_000)
+        message = consumer.receive(60_000)
         consumer.reconsume_later(message, 0)
     reader = client.create_reader(
         "t-s-DLQ", pulsarx.MessageId.earliest, schema=AutoConsumeSchema()
     )  # fmt: skip
-    found = [reader.read_next(10_000).value() for _ in range(3)]
+    found = [reader.read_next(60_000).value() for _ in range(3)]
     assert sorted(map(str, found)) == sorted(map(str, [{"a": "x"}, {"a": "y", "b": 6}, b"\x02z"]))

@@ -104,7 +104,7 @@ def test_each_subscription_is_told(clocked: pulsarx.Client, manual_clock: Manual
     clocked.admin.topics.create_subscription("t", "c", MessageId.earliest)
     with clocked.create_producer("t") as producer:
         sent = producer.send(b"one", deliver_after=HOUR)
-        assert exclusive.receive(5000).data() == b"one"
+        assert exclusive.receive(60_000).data() == b"one"
         with pytest.raises(errors.NotAllowedError, match="for b it is delivered already"):
             clocked.admin.topics.cancel_message("t", sent, "b")
         assert producer.cancel(sent) == ["a", "c"]

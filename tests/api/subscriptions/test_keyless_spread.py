@@ -111,7 +111,7 @@ def test_they_come_again_to_the_same_consumer(batching: bool) -> None:
             messages = drain(consumer)
             for message in messages:
                 consumer.negative_acknowledge(message)
-            again = [consumer.receive(5000) for _ in messages]
+            again = [consumer.receive(60_000) for _ in messages]
             assert sorted(int(each.data()) for each in again) == sorted(
                 int(each.data()) for each in messages
             )

@@ -26,7 +26,7 @@ def test_it_is_gone_with_its_last_consumer(memory_client: pulsarx.Client) -> Non
     publish_plain(memory_client, 3)
     first = subscribe(memory_client, consumer_type=ConsumerType.Shared)
     second = subscribe(memory_client, consumer_type=ConsumerType.Shared)
-    first.acknowledge(first.receive(1000))
+    first.acknowledge(first.receive(60_000))
     first.close()
     assert payloads(second) == numbers(2, 1)
     assert subscriptions(memory_client)["s"]["is_durable"] is False

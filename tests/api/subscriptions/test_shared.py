@@ -180,7 +180,7 @@ def test_a_waiting_consumer_gets_what_a_leaver_gives_back(memory_client: pulsarx
     assert take(leaver) == ["1"]
     other = join(memory_client)
     got: list[bytes] = []
-    thread = threading.Thread(target=lambda: got.append(other.receive(10_000).data()))
+    thread = threading.Thread(target=lambda: got.append(other.receive(60_000).data()))
     thread.start()
     leaver.close()
     thread.join(60)

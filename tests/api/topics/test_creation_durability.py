@@ -16,6 +16,8 @@ from pulsarx import errors
 from pulsarx.clock import Deadline
 from pulsarx.testing.faults import FaultPlan, fault_plan
 
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
+
 TOPICS = [f"t{number}" for number in range(20)]
 
 

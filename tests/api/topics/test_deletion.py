@@ -103,7 +103,7 @@ def test_force_closes_who_is_there(open_client: OpenClient) -> None:
     consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
     producer.send(b"last")
     reader = client.create_reader("t", MessageId.earliest)
-    first, read = consumer.receive(1000), reader.read_next(1000)
+    first, read = consumer.receive(60_000), reader.read_next(60_000)
     client.admin.topics.delete("t", force=True)
     assert not producer.is_connected()
     assert not reader.is_connected()
@@ -169,7 +169,7 @@ def test_a_consumer_of_several_topics_goes_on_with_the_others(open_client: OpenC
     producer = client.create_producer("b")
     client.admin.topics.delete("a", force=True)
     producer.send(b"1")
-    assert consumer.receive(1000).data() == b"1"
+    assert consumer.receive(60_000).data() == b"1"
     client.admin.topics.delete("b", force=True)
     with pytest.raises(errors.AlreadyClosed):
         consumer.receive(1000)
@@ -198,7 +198,7 @@ def test_a_consumer_of_a_pattern_lets_go_of_partitions(open_client: OpenClient) 
         client.admin.topics.create_partitioned_topic("p", 2 + turn)
         assert len(consumer.members()) == 2 + turn
         client.create_producer("p").send(b"%d" % turn)
-        assert consumer.receive(1000).data() == b"%d" % turn
+        assert consumer.receive(60_000).data() == b"%d" % turn
         client.admin.topics.delete_partitioned_topic("p", force=True)
         assert consumer.members() == []
         assert len(consumer.followers) == 1
@@ -220,10 +220,10 @@ def test_letters_go_to_the_next_topic_of_their_name(open_client: OpenClient) -> 
         dead = client.subscribe("dead", "s")
         producer.send(b"%d" % turn)
         for _ in range(2):
-            consumer.negative_acknowledge(consumer.receive(5000))
+            consumer.negative_acknowledge(consumer.receive(60_000))
         with pytest.raises(errors.Timeout):
             consumer.receive(100)
-        assert dead.receive(5000).data() == b"%d" % turn
+        assert dead.receive(60_000).data() == b"%d" % turn
         client.admin.topics.delete("dead", force=True)
 
 
@@ -350,12 +350,12 @@ import sys, pulsarx
 from pulsarx import MessageId, errors
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", MessageId.earliest)
-    print(reader.read_next(1000).data().decode(), flush=True)
+    print(reader.read_next(60_000).data().decode(), flush=True)
     input()
     found = []
     try:
         while True:
-            found.append(reader.read_next(10_000).data().decode())
+            found.append(reader.read_next(60_000).data().decode())
     except errors.TopicNotFound as error:
         print(",".join(found), "deleted" in error.detail, flush=True)
     try:
@@ -363,7 +363,7 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
     except errors.TopicNotFound:
         print("gone", flush=True)
     input()
-    print(client.create_reader("t", MessageId.earliest).read_next(10_000).data().decode())
+    print(client.create_reader("t", MessageId.earliest).read_next(60_000).data().decode())
     print(client.admin.topics.stats("t")["messages"])
 """
     with ChildProcess(program, folder) as child:
@@ -387,16 +387,16 @@ import sys, pulsarx
 from pulsarx import MessageId, errors
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", MessageId.earliest)
-    print(reader.read_next(1000).data().decode(), flush=True)
+    print(reader.read_next(60_000).data().decode(), flush=True)
     input()
     found = []
     try:
         while True:
-            found.append(reader.read_next(10_000).data().decode())
+            found.append(reader.read_next(60_000).data().decode())
     except errors.TopicNotFound:
         print(",".join(found), flush=True)
     anew = client.create_reader("t", MessageId.earliest)
-    print(anew.read_next(10_000).data().decode())
+    print(anew.read_next(60_000).data().decode())
 """
     with ChildProcess(program, folder) as child:
         assert child.line() == "0"

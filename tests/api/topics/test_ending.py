@@ -39,7 +39,7 @@ def test_a_terminated_topic_takes_no_more(open_client: OpenClient) -> None:
     assert len(payloads(later)) == 5
     reader = client.create_reader("t", MessageId.earliest)
     while reader.has_message_available():
-        last = reader.read_next(1000)
+        last = reader.read_next(60_000)
     assert last.message_id() == ids[-1]
 
 
@@ -130,7 +130,7 @@ def test_truncating_removes_what_is_there(open_client: OpenClient, kind: Any) ->
     producer = client.create_producer("t")
     for number in range(10):
         producer.send(b"%d" % number, partition_key="k")
-    taken = consumer.receive(1000)
+    taken = consumer.receive(60_000)
     client.admin.topics.truncate("t")
     stats = client.admin.topics.stats("t")
     assert (stats["messages"], stats["storage_size"]) == (0, 0)
@@ -166,10 +166,10 @@ def test_clients_go_on_with_a_topic_that_is_unloaded(open_client: OpenClient) ->
     producer = client.create_producer("t")
     consumer = client.subscribe("t", "s")
     producer.send(b"0")
-    first = consumer.receive(1000)
+    first = consumer.receive(60_000)
     client.admin.topics.unload("t")
     assert producer.send(b"1").ledger_id() > first.message_id().ledger_id()
-    assert consumer.receive(1000).data() == b"1"
+    assert consumer.receive(60_000).data() == b"1"
     assert whole_topic(client) == [b"0", b"1"]
 
 
@@ -182,7 +182,7 @@ def test_a_topic_without_clients_leaves_memory_when_it_is_unloaded(
     client.create_producer("t").send(b"0")
     client.admin.topics.unload("t")
     assert inspect(client).broker.topics.open_topics() == []
-    assert client.subscribe("t", "s").receive(1000).data() == b"0"
+    assert client.subscribe("t", "s").receive(60_000).data() == b"0"
     assert whole_topic(client) == [b"0"]
 
 

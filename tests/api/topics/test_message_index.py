@@ -50,7 +50,7 @@ def acknowledge(client: pulsarx.Client, count: int) -> None:
     """The first messages, so that their ledgers are trimmed."""
     with client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest) as consumer:
         for _ in range(count):
-            consumer.acknowledge(consumer.receive(5000))
+            consumer.acknowledge(consumer.receive(60_000))
     inspect(client).settle()
 
 
@@ -97,7 +97,7 @@ def test_a_message_of_a_non_persistent_topic_has_none(client: pulsarx.Client) ->
     with client.subscribe("non-persistent://public/default/t", "s") as consumer:
         with client.create_producer("non-persistent://public/default/t") as producer:
             producer.send(b"one")
-        message = consumer.receive(5000)
+        message = consumer.receive(60_000)
         assert (message.index(), message.broker_publish_timestamp()) == (-1, 0)
         with pytest.raises(errors.OperationNotSupported, match="keeps no messages"):
             consumer.seek(MessageIndex(0))
@@ -133,7 +133,7 @@ def test_a_message_that_is_held_keeps_its_index_when_its_ledger_goes(
     client = open_client(broker_options=SMALL)
     filled(client, 4)
     with client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest) as consumer:
-        held = [consumer.receive(5000) for _ in range(4)]
+        held = [consumer.receive(60_000) for _ in range(4)]
         consumer.acknowledge_cumulative(held[-1])
     inspect(client).settle()
     assert indexes(client)[:1] != [0]
@@ -235,6 +235,7 @@ def test_a_cut_that_takes_the_end_of_a_ledger_moves_no_message_behind_it(
         first = inspect(client).ledger("t").ledgers()[0]
         assert first.state == "open"
         copied = tmp_path / "copied"
+        inspect(client).runtime.roll_overs.wait()
         shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.sock"))
     finally:
         free.set()
@@ -261,6 +262,7 @@ def test_a_reader_beside_a_dead_owner_knows_them(
     try:
         filled(client, 4, begin=7)
         copied = tmp_path / "copied"
+        inspect(client).runtime.roll_overs.wait()
         shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.sock"))
     finally:
         free.set()
@@ -363,10 +365,10 @@ def test_a_seek_to_an_index_is_at_its_message(open_client: OpenClient) -> None:
     with client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest) as consumer:
         for index in (17, 0, 29, 3):
             consumer.seek(MessageIndex(index))
-            assert consumer.receive(5000).data() == b"%d" % index
+            assert consumer.receive(60_000).data() == b"%d" % index
         consumer.seek(MessageIndex(1000))
         filled(client, 1, begin=30)
-        assert consumer.receive(5000).data() == b"30"
+        assert consumer.receive(60_000).data() == b"30"
     client.admin.namespaces.set_retention("public/default", 0, 0)
     inspect(client).settle()
     with client.create_reader("t", MessageId.earliest) as reader:

@@ -117,13 +117,13 @@ def test_messages_of_partitions_reach_one_consumer_and_those_of_new_ones(
     ids = [producer.send(b"%d" % number) for number in range(4)]
     assert {each.partition() for each in ids} == {0, 1}
     assert {(each.ledger_id(), each.entry_id(), each.batch_index()) for each in ids} == {(0, 0, -1)}
-    messages = [consumer.receive(1000) for _ in range(4)]
+    messages = [consumer.receive(60_000) for _ in range(4)]
     assert sorted(each.data() for each in messages) == [b"0", b"1", b"2", b"3"]
     consumer.acknowledge(messages[0])
     memory_client.admin.topics.update_partitioned_topic(TOPIC, 3)
     for number in range(6):
         producer.send(b"%d" % number)
-    messages = [consumer.receive(1000) for _ in range(6)]
+    messages = [consumer.receive(60_000) for _ in range(6)]
     assert {each.topic_name() for each in messages} == set(PARTS)
     consumer.close()
     small = memory_client.subscribe(TOPIC, "small", receiver_queue_size=1)
@@ -308,7 +308,7 @@ def test_new_partitions_are_taken_for_the_holder(memory_client: pulsarx.Client) 
     consumer = memory_client.subscribe(TOPIC, "s")
     for number in range(4):
         holder.send(b"%d" % number)
-    assert sorted(consumer.receive(1000).data() for _ in range(4)) == [b"0", b"1", b"2", b"3"]
+    assert sorted(consumer.receive(60_000).data() for _ in range(4)) == [b"0", b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_pattern_means_the_topics_of_its_mode(
             producer.send(text.encode())
     parts = memory_client.create_producer("non-persistent://public/default/fin-parts")
     parts.send(b"parts")
-    found = [consumer.receive(1000).data().decode() for _ in expected]
+    found = [consumer.receive(60_000).data().decode() for _ in expected]
     assert sorted(found) == expected
     memory_client.admin.topics.delete("non-persistent://public/default/fin-late", force=True)
     memory_client.create_producer("non-persistent://public/default/fin-late").send(b"reborn")
@@ -363,7 +363,7 @@ def test_one_consumer_has_topics_of_both_domains(memory_client: pulsarx.Client) 
     assert memory_client.admin.topics.get_subscriptions(TOPIC) == ["s"]
     for topic in ("p", TOPIC):
         memory_client.create_producer(topic).send(topic.encode())
-    messages = [consumer.receive(1000) for _ in range(2)]
+    messages = [consumer.receive(60_000) for _ in range(2)]
     assert sorted(each.data().decode() for each in messages) == [TOPIC, "p"]
     for each in messages:
         consumer.acknowledge(each)
@@ -524,7 +524,7 @@ def test_a_killed_owner_leaves_the_partitioned_one(folder: Path, open_client: Op
     producer = client.create_producer(TOPIC)
     consumer = client.subscribe(TOPIC, "s")
     producer.send(b"x")
-    assert consumer.receive(1000).data() == b"x"
+    assert consumer.receive(60_000).data() == b"x"
 
 
 def test_no_policy_of_its_own_is_kept_for_one_without_partitions(

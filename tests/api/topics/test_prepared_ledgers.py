@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +26,8 @@ from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
+
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
 
 DURABILITIES = ["sync", "interval", "os"]
 ONE_ENTRY = BrokerOptions(managed_ledger_max_entries_per_ledger=1)
@@ -399,7 +402,7 @@ def test_the_end_of_a_ledger_is_published_only_when_the_one_in_front_is_durable(
             plan.release()
             senders.join()
         try:
-            assert [consumer.receive(5000).data() for _ in "12"] == [b"1", b"2"]
+            assert [consumer.receive(60_000).data() for _ in "12"] == [b"1", b"2"]
             assert beside.reads(2) == ["1", "2"]
         finally:
             held.set()
@@ -416,7 +419,7 @@ def test_consumers_asleep_at_the_end_of_a_full_ledger_wake_when_it_is_durable(
     consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
 
     def receive() -> None:
-        got.extend(consumer.receive(20_000).data() for _ in range(3))
+        got.extend(consumer.receive(60_000).data() for _ in range(3))
 
     thread = threading.Thread(target=receive)
     thread.start()
@@ -452,14 +455,17 @@ def test_with_an_interval_publishers_are_told_when_a_full_ledger_cannot_be_flush
     with fault_plan() as plan:
         plan.fail("flush", sticky=True)
         producer.send(b"1")
-        producer.send(b"2")
+        sent = numbers(2)
+        with suppress(errors.LedgerPoisonedError):  # it is told so soon on a busy machine
+            producer.send(b"2")
+            sent = numbers(3)
         wait_until(lambda: ledger.tail.writer.state == "poisoned")
     with pytest.raises(errors.LedgerPoisonedError):
         producer.send(b"3")
     with pytest.raises(errors.StorageError):
         client.close()
     again = open_client()
-    assert whole_topic(again) == numbers(3)  # the process lives, so the system still had them
+    assert whole_topic(again) == sent  # the process lives, so the system still had them
 
 
 # Discarding -----------------------------------------------------------------------------------
@@ -588,7 +594,7 @@ import sys, pulsarx
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", pulsarx.MessageId.earliest)
     print("ready", flush=True)
-    found = [reader.read_next(20_000).data().decode() for _ in range(int(sys.argv[2]))]
+    found = [reader.read_next(60_000).data().decode() for _ in range(int(sys.argv[2]))]
     print(*found)
 """
 PUBLISHERS = 3
@@ -609,7 +615,7 @@ def test_readers_here_and_in_another_process_miss_nothing_of_many_ledgers(
 
     def receive() -> None:
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        found["consumer"] = [consumer.receive(20_000).data().decode() for _ in range(total)]
+        found["consumer"] = [consumer.receive(60_000).data().decode() for _ in range(total)]
 
     def send(who: int) -> None:
         producer = client.create_producer("t")

@@ -102,7 +102,7 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
 """
     producer.send_many([b"1", b"2", b"3"])
     assert run_child(program, folder) == 3
-    consumer.acknowledge(consumer.receive(5000))
+    consumer.acknowledge(consumer.receive(60_000))
     assert run_child(program, folder) == 2  # in the mapped tail, not flushed by anybody
 
 
@@ -110,7 +110,7 @@ def test_a_damaged_cursor_counts_everything_and_stays_as_it_is(open_client: Open
     owner = open_client()
     consumer = owner.subscribe("t", "s")
     owner.create_producer("t").send_many([b"1", b"2", b"3"])
-    consumer.acknowledge(consumer.receive(5000))
+    consumer.acknowledge(consumer.receive(60_000))
     folder = owner_folder(owner)
     owner.close()
     (path,) = (folder / "cursors").iterdir()

@@ -34,7 +34,7 @@ def test_what_was_acknowledged_is_not_delivered_again(
         consumer = client.subscribe("t", "s", initial_position=EARLIEST)
         assert payloads(consumer) == numbers(4 - already, already)
         consumer.redeliver_unacknowledged_messages()
-        consumer.acknowledge(consumer.receive(1000))
+        consumer.acknowledge(consumer.receive(60_000))
         consumer.close()
         client.subscribe("other", f"s{already}").close()  # lists the files before the next
         client.admin.topics.unload("t")
@@ -53,9 +53,9 @@ def test_a_reader_that_is_just_made_keeps_its_topic(
     client.admin.topics.unload("t")
     before_the_next(monkeypatch, ReaderCursor, "attach", lambda: client.admin.topics.unload("t"))
     reader = client.create_reader("t", MessageId.earliest)
-    assert [reader.read_next(1000).data() for _ in range(4)] == numbers(4)
+    assert [reader.read_next(60_000).data() for _ in range(4)] == numbers(4)
     client.create_producer("t").send(b"4")
-    assert reader.read_next(1000).data() == b"4"
+    assert reader.read_next(60_000).data() == b"4"
 
 
 ASKED: dict[str, Callable[[Any, list[MessageId]], object]] = {

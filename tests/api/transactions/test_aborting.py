@@ -363,7 +363,7 @@ def test_an_abort_counts_for_the_dead_letter_topic(
         consumer.acknowledge(message, transaction)
         transaction.abort()
     assert texts_of(consumer) == []
-    assert dead.receive(10_000).data() == b"0"
+    assert dead.receive(60_000).data() == b"0"
 
 
 def test_an_abort_wakes_a_consumer_that_waits(client: pulsarx.Client) -> None:
@@ -379,7 +379,7 @@ def test_an_abort_wakes_a_consumer_that_waits(client: pulsarx.Client) -> None:
         consumer.watch(lambda told=told: told.append(1))
         transaction.abort()
         assert told
-        assert consumer.receive(10_000).data() == b"0"
+        assert consumer.receive(60_000).data() == b"0"
         del future
 
 

@@ -353,7 +353,7 @@ def test_compaction_ends_in_front_of_an_open_transaction(client: pulsarx.Client)
         reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
         found = []
         while reader.has_message_available():
-            found.append(reader.read_next(10_000).data())
+            found.append(reader.read_next(60_000).data())
         return found
 
     assert compacted() == [b"0"]

@@ -208,7 +208,7 @@ def test_a_child_forked_while_a_thread_commits_does_not_hang(tmp_path: Path) -> 
     held.wait()
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(60)
         refused = 0
         for use in (catalogue.refresh, catalogue.allocate_id, lambda: create(catalogue, "x")):
             try:

@@ -314,7 +314,7 @@ def test_a_failed_commit_leaves_nothing_behind(
         client.create_producer("t").send(b"3")
         found = []
         for _ in range(4):
-            message = consumer.receive(1000)
+            message = consumer.receive(60_000)
             consumer.acknowledge(message)
             found.append(message.data())
         assert found == [b"0", b"2", b"1", b"3"]

@@ -50,7 +50,7 @@ for line in sys.stdin:
         print("done", flush=True)
     elif verb == "receive":
         for _ in range(int(words[0])):
-            message = consumers[topic].receive(10_000)
+            message = consumers[topic].receive(60_000)
             consumers[topic].acknowledge(message)
             print(message.data().decode(), flush=True)
     elif verb == "idle":
@@ -187,7 +187,7 @@ def test_all_partitions_come_in_one_commit(folder: Path, open_client: OpenClient
     result = run_attach(folder, "query", 0, files)
     assert result["ledger_count"] == 6
     assert len(os.listdir(folder / "catalogue")) == before + 1
-    found = [consumer.receive(5000).data() for _ in range(6)]
+    found = [consumer.receive(60_000).data() for _ in range(6)]
     for index in range(3):
         assert [each for each in found if each[:1] == b"%d" % index] == [
             b"%d-0" % index,
@@ -257,7 +257,7 @@ def test_publishing_and_consuming_go_on_while_others_attach(
         thread.start()
     found = []
     for _ in range(301):
-        message = consumer.receive(10_000)
+        message = consumer.receive(60_000)
         consumer.acknowledge(message)
         found.append(message.data())
     for thread in threads:
@@ -299,9 +299,9 @@ def test_a_reader_beside_sees_what_was_attached(owner: Owner, folder: Path) -> N
     owner.does("publish t a")
     with pulsarx.Client(folder, read_only=True) as beside:
         reader = beside.create_reader("t", pulsarx.MessageId.earliest)
-        assert reader.read_next(5000).data() == b"a"
+        assert reader.read_next(60_000).data() == b"a"
         found: list[bytes] = []
-        thread = threading.Thread(target=lambda: found.append(reader.read_next(10_000).data()))
+        thread = threading.Thread(target=lambda: found.append(reader.read_next(60_000).data()))
         thread.start()
         attach(folder, Transaction("query", 0), [stage(folder, "t", [b"b"])])
         thread.join(60)
@@ -319,7 +319,7 @@ def test_a_subscription_holds_what_was_attached_until_it_is_acknowledged(
     assert stats["subscriptions"]["s"]["msg_backlog"] == 4
     client.create_producer("t").send(b"z")
     for _ in range(5):
-        consumer.acknowledge(consumer.receive(1000))
+        consumer.acknowledge(consumer.receive(60_000))
     inspect(client).settle()
     assert client.admin.topics.stats("t")["messages"] == 1
 
@@ -333,7 +333,7 @@ def test_a_leased_ledger_is_not_trimmed(folder: Path, open_client: OpenClient) -
     lease(folder, "job", {PREFIX + "t": leased}, 60_000)
     client.create_producer("t").send(b"z")
     for _ in range(5):
-        consumer.acknowledge(consumer.receive(1000))
+        consumer.acknowledge(consumer.receive(60_000))
     inspect(client).settle()
     assert client.admin.topics.stats("t")["messages"] == 5
     assert release_lease(folder, "job")

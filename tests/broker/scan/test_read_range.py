@@ -59,7 +59,7 @@ def expected_rows(client: pulsarx.Client, topic: str = "t") -> list[dict[str, An
     reader = client.create_reader(topic, pulsarx.MessageId.earliest)
     rows = []
     while reader.has_message_available():
-        message = reader.read_next(5000)
+        message = reader.read_next(60_000)
         key = message.partition_key()
         event_ms = message.event_timestamp()
         rows.append(
@@ -94,7 +94,7 @@ def place_rows(client: pulsarx.Client, topic: str = "t") -> list[dict[str, Any]]
     reader = client.create_reader(topic, pulsarx.MessageId.earliest)
     rows = []
     while reader.has_message_available():
-        message = reader.read_next(5000)
+        message = reader.read_next(60_000)
         place = message.message_id()
         version = message.schema_version()
         rows.append(

@@ -10,6 +10,8 @@ import pytest
 
 from pulsarx._pycore.ground.collector_paused import CollectorPaused, call_paused, import_paused
 
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
+
 
 def test_it_runs_again_behind_the_block_if_it_did_before() -> None:
     with CollectorPaused():

@@ -18,6 +18,8 @@ from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.testing.faults import fault_plan
 
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
+
 
 def test_a_full_disk_refuses_and_works_again(tmp_path: Path) -> None:
     writer = make_ledger(tmp_path / "ledger")

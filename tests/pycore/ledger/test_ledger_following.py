@@ -15,6 +15,8 @@ from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.testing.faults import fault_plan
 
+pytestmark = pytest.mark.usefixtures("nothing_forgotten")
+
 OPEN, SEALED, ENDED = 1, 2, 3
 
 

@@ -141,7 +141,7 @@ def test_a_forked_child_cannot_write_and_does_not_hang(tmp_path: Path) -> None:
 def forked(writer: object, tmp_path: Path) -> int:
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(60)
         try:
             for call in (
                 lambda: append(writer, 1),
