@@ -43,6 +43,7 @@ class Watched:
     until: float  # then it is interrupted
     parting: float | None = None  # it was; then the process ends
     found: Sections = field(default_factory=list)  # when it was interrupted
+    is_running: bool = False  # else pytest is at work on what came of it
 
 
 class FailureReport:
@@ -88,10 +89,36 @@ class FailureReport:
                 test.parting = time.monotonic() + PARTING_SECONDS
                 signal.pthread_kill(self.main, SIGNAL)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        return (yield from self.run())
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        return (yield from self.run())
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self) -> Generator[None, object, object]:
+        return (yield from self.run())
+
+    def run(self) -> Generator[None, object, object]:
+        test = self.test
+        if test is None:
+            return (yield)
+        test.is_running = True
+        try:
+            return (yield)
+        finally:
+            test.is_running = False
+
     def interrupt(self, _: int, __: FrameType | None) -> None:
         test = self.test
-        if test is not None and test.parting is not None:  # else it has ended meanwhile
+        if test is None or test.parting is None:
+            return  # it has ended meanwhile
+        if test.is_running:
             pytest.fail(f"it took more than {test.limit_seconds:g} s")
+        test.until = time.monotonic() + LOOK_SECONDS
+        test.parting = None
 
     def part(self, test: Watched) -> None:
         """The test does not end: so does its process."""

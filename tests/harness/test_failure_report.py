@@ -142,6 +142,26 @@ def test_what_takes_too_long_fails_and_says_where_it_was(project: pytest.Pyteste
     assert "in for_ever\n" in report["Threads"]
 
 
+SLOW_TO_TELL = """
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    if call.when == "call":
+        threading.Event().wait(4)
+    return (yield)
+"""
+
+
+@pytest.mark.standard
+def test_pytest_is_not_interrupted_between_the_parts_of_a_test(project: pytest.Pytester) -> None:
+    """What was raised there ended the run of all tests."""
+    slow = CONFTEST.replace("PARTING\n", "300.0\n") + SLOW_TO_TELL
+    project.makeconftest(f"import threading\nimport pytest\n{slow}")
+    project.makepyfile("import pytest\n@pytest.mark.quick\ndef test_passes(): pass\n")
+    ran = project.runpytest_subprocess("-p", "no:cacheprovider", timeout=120)
+    assert ran.parseoutcomes()["passed"] == 1
+    assert "INTERNALERROR" not in ran.stdout.str()
+
+
 @pytest.mark.standard
 def test_what_cannot_be_interrupted_ends_its_process_and_says_where_it_was(
     project: pytest.Pytester,

@@ -124,6 +124,10 @@ CAMPAIGNS = (
         "consumer-kills", "processes that share subscriptions, killed at random",
         "tests/sharing/test_consumer_kills.py", "-m", "standard or long", rounds=40, scale=5,
     ),
+    campaign(
+        "failing-memory", "an allocation fails, in whichever thread, alone and beside others",
+        "tests/sharing/test_failing_memory.py", "-m", "standard or long", rounds=20,
+    ),
     # Crash images and damage --------------------------------------------------------------------
     # About 35,000 images a round.
     campaign(

@@ -297,6 +297,26 @@ def test_who_connects_and_says_nothing_does_not_hold_up_closing(folder: Path) ->
     assert "pulsarx-socket" not in {each.name for each in set(threading.enumerate()) - before}
 
 
+def test_a_request_that_has_no_memory_to_end_does_not_hold_up_closing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed among those that are performed, and close waited for it for ever."""
+    failures = [MemoryError()]
+
+    class Connection(control_frame.sockets.socket):
+        def close(self) -> None:
+            if failures:
+                raise failures.pop()
+            super().close()
+
+    monkeypatch.setattr(
+        control_socket, "_connection", lambda descriptor: Connection(fileno=descriptor)
+    )
+    with pulsarx.Client(folder, durability="os"):
+        raw(folder, frame({}))  # it is answered
+    assert not failures
+
+
 def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
     client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pulsarx.clock import Deadline
 
 sockets = _socket  # the module below `socket`, whose import costs 5 ms
+# Before 3.12 Python finishes a type when it is used first; without memory then, it stays half made.
+sockets.socket.mro()
 FRAME_SIZE_MAX = 1 << 25  # a lease of a million ledgers
 _STEP_SIZE = 1 << 16
 

@@ -20,7 +20,7 @@ from functools import partial
 from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ground.locks import Condition, Event, RLock
-from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx._pycore.ground.threads import OwnThread, rest_for_memory
 from pulsarx._pycore.ground.unix_listener import UnixListener
 from pulsarx.clock import Deadline, ManualClock
 from pulsarx.errors import PulsarException, attributes_of, detail_of
@@ -195,12 +195,18 @@ class ControlSocket:
             self._hang_up(connection, is_taken)
 
     def _hang_up(self, connection: _socket.socket, is_taken: bool) -> None:
-        """is_taken: a guest has the connection."""
-        if not is_taken:
-            connection.close()
-        with self._lock:
-            self._asking.pop(connection, None)
-            self._changed.notify_all()
+        """is_taken: a guest has the connection. `close` waits for it, so it is done though there be
+        no memory now."""
+        while True:
+            try:
+                if not is_taken:
+                    connection.close()
+                with self._lock:
+                    self._asking.pop(connection, None)
+                    self._changed.notify_all()
+                return
+            except MemoryError:
+                rest_for_memory()
 
     def _answer(self, connection: _socket.socket) -> bool:
         """Perform the one request of a connection, or take its process as a guest: true."""

@@ -20,7 +20,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.locks import Condition
-from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx._pycore.ground.threads import OwnThread, rest_for_memory
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.broker import registry
@@ -28,7 +28,7 @@ from pulsarx.broker.folder.data_directory import BRIEF_OWNER
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.runtime import DURABILITIES, BrokerSettings
 from pulsarx.clock import Deadline, system_clock
-from pulsarx.ground.attempt import attempt, insist
+from pulsarx.ground.attempt import attempt
 from pulsarx.ground.call_timeout import call_timeout
 from pulsarx.processes.guest.non_persistent_topic import GuestNonPersistentTopic
 from pulsarx.processes.guest.owner_connection import (
@@ -245,22 +245,39 @@ class GuestBroker(ReadOnlyBroker):
         return socket, told, owner.pid
 
     def _run(self, socket: _socket.socket, pid: int) -> None:
-        """Read connections, one after the other. The thread of it."""
-        found: tuple[_socket.socket, int] | None = (socket, pid)
-        while found is not None:
-            connection = insist(partial(self._connection, *found))
+        """Read connections, one after the other. The thread of it, which callers wait for: where
+        there is no memory it goes on when there is some."""
+        connection: GuestConnection | None = None
+        is_read = False
+        while True:
             try:
-                with self._changed:
-                    self._current = connection
-                    is_closing = self._is_closing
-                if not is_closing:
-                    # By another thread: this one reads the answer.
-                    self._resuming.post(partial(self._begin, connection))
-                    connection.read()
-            except Exception as error:  # as without memory; the same owner may be the next
-                log_failure("pulsarx", error, "the connection to the owner of %s", self.name)
-            insist(partial(self._let_go, connection))
-            found = insist(self._connect_again)
+                if connection is None:
+                    connection = self._connection(socket, pid)
+                if not is_read:
+                    is_read = True
+                    self._read(connection)
+                self._let_go(connection)
+                found = self._connect_again()
+            except MemoryError:
+                rest_for_memory()
+                continue
+            if found is None:
+                return
+            socket, pid = found
+            connection, is_read = None, False
+
+    def _read(self, connection: GuestConnection) -> None:
+        """Until it ends."""
+        try:
+            with self._changed:
+                self._current = connection
+                is_closing = self._is_closing
+            if not is_closing:
+                # By another thread: this one reads the answer.
+                self._resuming.post(partial(self._begin, connection))
+                connection.read()
+        except Exception as error:  # as without memory; the same owner may be the next
+            log_failure("pulsarx", error, "the connection to the owner of %s", self.name)
 
     def _connection(self, socket: _socket.socket, pid: int) -> GuestConnection:
         return GuestConnection(
