@@ -15,8 +15,10 @@ from staged_ledgers import stage
 from topic_reading import OpenClient, read_all, whole_topic
 
 import pulsarx
-from pulsarx import errors
+from pulsarx import InitialPosition, errors
 from pulsarx.broker.requests.attach import Transaction, attach
+from pulsarx.broker.staging.ledger_attachment import _Attachment
+from pulsarx.broker.topics.topic import Topic
 from pulsarx.clock import monotonic_ms
 
 PARTITIONS = 3
@@ -187,6 +189,8 @@ def test_owners_are_killed_while_others_attach_and_nothing_is_lost_or_twice(
 SAME = """
 import sys, json
 from pulsarx.broker.requests.attach import Transaction, attach
+from pulsarx.broker.staging.ledger_attachment import _Attachment
+from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.staging.staged_file import StagedFile
 folder, documents = sys.argv[1:]
 files = [StagedFile.of_document(each) for each in json.loads(documents)]
@@ -263,3 +267,33 @@ def test_a_forked_child_of_the_owner_attaches_over_the_socket(
             os._exit(2)
     assert consumer.receive(60_000).data() == b"b"
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_subscription_that_is_made_during_an_attach_acknowledges_what_comes(
+    folder: Path, open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told of the ledger behind the commit, when it had received of it."""
+    client = open_client()
+    client.admin.topics.create_non_partitioned_topic("t")
+    consumers: list[pulsarx.Consumer] = []
+    link, ledgers_came = _Attachment._link, Topic.ledgers_came
+
+    def subscribe() -> None:
+        consumers.append(client.subscribe("t", "s", initial_position=InitialPosition.Earliest))
+
+    def link_late(attachment: _Attachment, ids: list[int]) -> None:
+        thread = threading.Thread(target=subscribe)
+        thread.start()
+        thread.join()
+        link(attachment, ids)
+
+    def come_late(topic: Topic, ids: list[int], came: bool) -> None:
+        for consumer in consumers:
+            consumer.acknowledge(consumer.receive(60_000))
+        ledgers_came(topic, ids, came)
+
+    monkeypatch.setattr(_Attachment, "_link", link_late)
+    monkeypatch.setattr(Topic, "ledgers_came", come_late)
+    attach(folder, Transaction("query", 0), [stage(folder, "t", [b"a"])])
+    (subscription,) = client.admin.topics.stats("t")["subscriptions"].values()
+    assert subscription["msg_backlog"] == 0

@@ -65,7 +65,7 @@ _BEHIND_ALL = (1 << 64) - 1  # no ledger has this id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -550,7 +550,7 @@ class Subscription:
 
         self.core.locked(write)
 
-    def expect_ledgers(self, ledger_ids: list[int]) -> None:
+    def expect_ledgers(self, ledger_ids: Sequence[int]) -> None:
         """Add ledgers that are about to be attached: their messages may be acknowledged at once."""
 
         def add() -> None:

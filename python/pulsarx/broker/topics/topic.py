@@ -20,7 +20,7 @@ from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
@@ -46,6 +46,7 @@ class Topic(BrokerTopic):
     the control plane; hot calls do not come here."""
 
     __slots__ = (
+        "_expected",
         "_is_over",
         "_non_durable",
         "_reader_cursors",
@@ -71,6 +72,7 @@ class Topic(BrokerTopic):
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._reader_cursors: WeakList | None = None  # made with the first
+        self._expected: Sequence[int] = ()  # ledgers that are being attached
         self.parts: dict[str, Any] = {}  # those of _PARTS that were asked for
         self._is_over = False  # closed or deleted
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
@@ -260,7 +262,9 @@ class Topic(BrokerTopic):
         self.check_room_for(name)
         tracker = self.cursors().create_non_durable(name, position)
         made = self._non_durable[name] = self._subscription(name, None, tracker)
-        made.ledger_changed()  # as in create_subscription
+        # A ledger that came since its tracker was made was told to the others only.
+        made.ledger_changed()
+        made.expect_ledgers(self._expected)
         _catch_up(self, made)
         return made
 
@@ -305,8 +309,8 @@ class Topic(BrokerTopic):
         """A durable subscription that the catalogue names by now. With the lock."""
         made = self.subscriptions[name] = self._subscription(name, record, tracker)
         self.touch()
-        # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
+        made.expect_ledgers(self._expected)
         _catch_up(self, made)
         return made
 
@@ -363,11 +367,13 @@ class Topic(BrokerTopic):
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
         """Tell the subscriptions of ledgers that are about to come with messages in them."""
         self.ledger.begin()
+        self._expected = ledger_ids  # first: a subscription that is made now looks here
         for subscription in self.all_subscriptions():
             subscription.expect_ledgers(ledger_ids)
 
     def ledgers_came(self, ledger_ids: list[int], came: bool) -> None:
         """Tell the subscriptions that expected ledgers have come, or never will."""
+        self._expected = ()
         if not came:
             for subscription in self.all_subscriptions():
                 subscription.expect_no_more(ledger_ids)
