@@ -12,13 +12,19 @@ cdef extern from *:
     #include <limits.h>
     #include <linux/futex.h>
     #include <sys/syscall.h>
+    #include <sys/uio.h>
     #include <unistd.h>
     static long wake_on(uint32_t *word, int count) {
         return syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
     }
-    /* Whoever sleeps goes to the end of the same queue, and is counted. */
+    /* Whoever sleeps goes to the end of the same queue, and is counted; nobody does where the event
+       is gone, and maybe the memory that it was in. */
     static long sleepers_on(uint32_t *word) {
-        return syscall(SYS_futex, word, FUTEX_CMP_REQUEUE, 0, INT_MAX, word, *word);
+        uint32_t value = 0;
+        struct iovec own = {&value, sizeof value}, there = {word, sizeof value};
+        if (process_vm_readv(getpid(), &own, 1, &there, 1, 0) != sizeof value)
+            return 0;
+        return syscall(SYS_futex, word, FUTEX_CMP_REQUEUE, 0, INT_MAX, word, value);
     }
     """
     long wake_on(uint32_t* word, int count) nogil
@@ -28,6 +34,7 @@ cdef enum:
     NOTED_MAX = 64
 
 cdef WaitEvent* NOTED[NOTED_MAX]         # in the order of the first wake
+cdef uint32_t TIMES[NOTED_MAX]           # that each was woken
 cdef uint32_t NOTED_COUNT = 0            # atomic
 cdef uint32_t NOTES = 0                  # atomic: whether wakes are noted
 cdef uint32_t DROPS = 0                  # atomic: 1 + the number of the event whose wake is dropped
@@ -62,10 +69,12 @@ cdef void note(WaitEvent* self) noexcept nogil:
     pthread_mutex_lock(&mutex)
     for at in range(NOTED_COUNT):
         if NOTED[at] == self:
+            TIMES[at] += 1
             break
     else:
         if NOTED_COUNT < NOTED_MAX:
             NOTED[NOTED_COUNT] = self
+            TIMES[NOTED_COUNT] = 1
             atomic_store_u32(&NOTED_COUNT, NOTED_COUNT + 1)
     pthread_mutex_unlock(&mutex)
 
@@ -83,6 +92,19 @@ def note_wakes(bint notes):
     atomic_store_u32(&NOTES, notes)
 
 
+def keep_lasting():
+    """Forget events that were woken once: they were made for one call."""
+    cdef uint32_t at
+    cdef uint32_t kept = 0
+    pthread_mutex_lock(&mutex)
+    for at in range(NOTED_COUNT):
+        if TIMES[at] > 1:
+            NOTED[kept] = NOTED[at]
+            kept += 1
+    atomic_store_u32(&NOTED_COUNT, kept)
+    pthread_mutex_unlock(&mutex)
+
+
 def noted():
     """How many events were woken while that was noted."""
     return atomic_load_u32(&NOTED_COUNT)
@@ -95,4 +117,4 @@ def drop_next(uint32_t number):
 
 def sleeps(uint32_t number):
     """Whether a thread sleeps on the event of this number, and will not look again by itself."""
-    return sleepers_on(&NOTED[number].event) > 0
+    return number < NOTED_COUNT and sleepers_on(&NOTED[number].event) > 0

@@ -112,6 +112,7 @@ def main(folder: str, way: str, number: int, seconds: float) -> None:
         drops = number >= 0 and turn > NOTED_ROUNDS
         if turn == NOTED_ROUNDS + 1:
             wakes.note_wakes(False)
+            wakes.keep_lasting()
         if drops:
             arrivals.pause_until(lambda: wakes.sleeps(number), seconds)
             wakes.drop_next(number)
