@@ -438,8 +438,10 @@ def linked(folder: Path, count: int) -> None:
     def read(at: int) -> None:
         """Until all has come, and the other end has taken all."""
         taken = bytearray(1 << 12)
-        while got[at] < 2 * count * size or sending[at] or links[at].unsent:
+        while got[at] < 2 * count * size or sending[at]:
             got[at] += max(links[at].wait(taken, True, -1), 0)
+        while links[at].unsent:
+            links[at].wait(taken, True, 1)  # it may have gone when the thread begins to sleep
 
     def wake() -> None:
         for _ in range(count):
